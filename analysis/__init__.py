@@ -1,0 +1,1 @@
+"""Looking: the warehouse, foreign archives, replays, comparisons and reports."""

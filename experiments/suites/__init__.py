@@ -1,0 +1,1 @@
+"""The `workspace` suite and its tasks: one folder a task."""

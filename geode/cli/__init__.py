@@ -1,0 +1,1 @@
+"""The `geode` command."""

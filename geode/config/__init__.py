@@ -1,0 +1,1 @@
+"""Settings, and where state lives on disk."""

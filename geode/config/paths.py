@@ -1,0 +1,59 @@
+"""The state root, and where everything lies under it. The only module that joins these paths."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StateRoot:
+    """All that GEODE writes lies under `path`."""
+
+    path: Path
+
+    @property
+    def experiments(self) -> Path:
+        """One folder an experiment."""
+        return self.path / "experiments"
+
+    def experiment(self, name: str) -> Path:
+        """The folder of one experiment: experiment.yaml, plan, verdicts."""
+        return self.experiments / name
+
+    @property
+    def episodes(self) -> Path:
+        """All episodes of all experiments, by key."""
+        return self.path / "episodes"
+
+    def episode(self, episode_key: str) -> Path:
+        """The folder of one episode."""
+        return self.episodes / episode_key[:2] / episode_key
+
+    @property
+    def set_aside(self) -> Path:
+        """Unfinished or damaged folders that were moved out of the way, never deleted."""
+        return self.path / "set_aside"
+
+    @property
+    def sessions(self) -> Path:
+        """Production sessions, in the same layout as episodes."""
+        return self.path / "sessions"
+
+    @property
+    def workspaces(self) -> Path:
+        """Working folders of running episodes."""
+        return self.path / "workspaces"
+
+    @property
+    def mlflow_database(self) -> Path:
+        """The default tracking store."""
+        return self.path / "mlflow" / "mlflow.db"
+
+    @property
+    def mlflow_artifacts(self) -> Path:
+        """The default artifact location."""
+        return self.path / "mlflow" / "artifacts"
+
+    @property
+    def warehouse(self) -> Path:
+        """The DuckDB file, derived from the episode folders and imported archives."""
+        return self.path / "geode.duckdb"

@@ -1,0 +1,1 @@
+"""The boundary of execution: nothing happens before its authority was checked."""

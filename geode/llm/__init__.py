@@ -1,0 +1,1 @@
+"""Models: what a call is, how it can fail, and the adapters that make it."""

@@ -1,0 +1,211 @@
+"""What passes between the loop and a model: messages, one frozen call, and its response.
+
+Nothing here knows a provider. An adapter turns a `StepSnapshot` into its wire's request and the reply into a
+`ModelResponse`; `raw` keeps the provider's own content byte for byte, for verbatim replay.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, assert_never
+
+from pydantic import JsonValue
+
+
+class Role(StrEnum):
+    """Who a message is from, as every provider knows it."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class Origin(StrEnum):
+    """Who wrote a text. `HOST` marks repair instructions and context that hooks injected."""
+
+    USER = "user"
+    MODEL = "model"
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBlock:
+    """Text, never empty when it is stored."""
+
+    text: str
+    origin: Origin = Origin.MODEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """A tool call that the model proposes. `arguments` is its JSON text as it came: it may be malformed."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """The one answer to a `ToolUse` with the same `call_id`."""
+
+    call_id: str
+    text: str
+    is_error: bool = False
+
+
+Block = TextBlock | ToolUse | ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of the conversation. Tool uses stand only in assistant messages, tool results only in user messages."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+    raw: str | None = None
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        """The calls that this message proposes, in order."""
+        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+    @property
+    def text(self) -> str:
+        """All text blocks, joined by blank lines."""
+        return "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
+
+def encode_message(message: Message) -> str:
+    """Return the JSON text of `message`, as the checkpoint holds it."""
+    body: dict[str, JsonValue] = {"role": message.role.value, "blocks": [_encode_block(b) for b in message.blocks]}
+    if message.raw is not None:
+        body["raw"] = message.raw
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def decode_message(text: str) -> Message:
+    """Read what `encode_message` wrote.
+
+    Raises:
+        ValueError: if the text is not such a message.
+    """
+    body = json.loads(text)
+    try:
+        return Message(
+            role=Role(body["role"]), blocks=tuple(_decode_block(b) for b in body["blocks"]), raw=body.get("raw")
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a stored message ({error!r}): {text[:200]!r}") from error
+
+
+def _encode_block(block: Block) -> dict[str, JsonValue]:
+    match block:
+        case TextBlock():
+            return {"text": block.text, "origin": block.origin.value}
+        case ToolUse():
+            return {"call": block.call_id, "tool": block.name, "arguments": block.arguments}
+        case ToolResult():
+            return {"result": block.call_id, "text": block.text, "error": block.is_error}
+    assert_never(block)
+
+
+def _decode_block(body: dict[str, JsonValue]) -> Block:
+    if "call" in body:
+        return ToolUse(call_id=str(body["call"]), name=str(body["tool"]), arguments=str(body["arguments"]))
+    if "result" in body:
+        return ToolResult(call_id=str(body["result"]), text=str(body["text"]), is_error=bool(body["error"]))
+    return TextBlock(text=str(body["text"]), origin=Origin(str(body["origin"])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSchema:
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    input_schema: dict[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSnapshot:
+    """One model call, frozen: what is sent, and the ids that tie the reply to its place.
+
+    `history_digest` is a running SHA-256 over the messages; two snapshots with equal digests ask the same.
+    """
+
+    session_id: str
+    turn: int
+    round: int
+    model: str
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSchema, ...]
+    plan_hash: str
+    plan_generation: int
+    max_output_tokens: int
+    history_digest: str
+
+
+class StopReason(StrEnum):
+    """Why the model stopped. An adapter maps each wire's words onto these; an unknown word is an error."""
+
+    END_TURN = "end_turn"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    PAUSE = "pause"
+    REFUSAL = "refusal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call by class, each counted once, and its cost in US dollars with where that figure comes from."""
+
+    uncached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_read_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    cost_source: str = "none"
+
+    @property
+    def input_tokens(self) -> int:
+        """All input tokens, cached or not."""
+        return self.uncached_input_tokens + self.cache_write_tokens + self.cache_read_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponse:
+    """What one call gave. `served_model` is what the provider says it ran; `latency_ms` is its own time.
+
+    `simulated` is true where no language model was asked; the flag travels into every record.
+    """
+
+    blocks: tuple[TextBlock | ToolUse, ...]
+    stop: StopReason
+    usage: Usage
+    served_model: str
+    latency_ms: int
+    simulated: bool = False
+    raw: str | None = None
+
+
+class LLMAdapter(Protocol):
+    """The one narrow door between the loop and a model.
+
+    `acomplete` is called once a round. It may raise `geode.llm.errors.LLMError`; any other exception is a fault of the
+    adapter and ends the turn as such. It must not mutate the snapshot.
+    """
+
+    @property
+    def model(self) -> str:
+        """The exact `route/id` that this adapter is bound to."""
+        ...
+
+    async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
+        """Answer `snapshot`."""
+        ...

@@ -1,0 +1,51 @@
+"""Secrets and text hygiene: what is cleaned once, at the boundary, and is then the same in every store."""
+
+import base64
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+REDACTED = "[redacted]"
+_MIN_SECRET_CHARS = 8  # shorter values ("true", "1234") stand in too much honest text
+_NAMED_LIKE_A_SECRET = re.compile(r"(key|token|secret|password|passwd|credential)s?$", re.IGNORECASE)
+_SHAPED_LIKE_A_SECRET = re.compile(
+    r"""\b(?:
+        sk-[A-Za-z0-9_-]{16,}            # OpenAI, Anthropic (sk-ant-), OpenRouter (sk-or-)
+      | xox[abprs]-[A-Za-z0-9-]{10,}     # Slack
+      | gh[pousr]_[A-Za-z0-9]{20,}       # GitHub
+      | AKIA[0-9A-Z]{16}                 # AWS access key id
+      | eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}  # JSON Web Token
+    )""",
+    re.VERBOSE,
+)
+
+
+def clean_text(text: str) -> str:
+    """Replace what some store or wire cannot hold: an unpaired surrogate and NUL become U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    paired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return paired.replace("\0", "\ufffd")
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Takes known secret values, and what is shaped like one, out of text before it is written."""
+
+    needles: tuple[str, ...] = ()
+
+    @classmethod
+    def of_environment(cls, environment: dict[str, str]) -> "Redactor":
+        """Know every value whose variable is named like a secret, as it is, and in base64 and URL form."""
+        needles: set[str] = set()
+        for name, value in environment.items():
+            if _NAMED_LIKE_A_SECRET.search(name) and len(value) >= _MIN_SECRET_CHARS:
+                needles |= {value, quote(value, safe=""), base64.b64encode(value.encode()).decode().rstrip("=")}
+        return cls(needles=tuple(sorted(needles, key=lambda needle: (-len(needle), needle))))
+
+    def redact(self, text: str) -> str:
+        """Return `text` with every known or secret-shaped value replaced by `[redacted]`."""
+        for needle in self.needles:
+            if needle in text:
+                text = text.replace(needle, REDACTED)
+        return _SHAPED_LIKE_A_SECRET.sub(REDACTED, text)

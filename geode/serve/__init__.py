@@ -1,0 +1,1 @@
+"""Composition roots: where concrete parts are built and joined."""

@@ -1,0 +1,1 @@
+"""Tools: what the model can ask for, and the code that does it."""

@@ -1,0 +1,1 @@
+"""Judges: a rubric in, typed judgments out."""
