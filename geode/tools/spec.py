@@ -1,31 +1,24 @@
 """What a tool is to the host: its schema, its authority, what it claims, and the code that does it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Protocol
 
 from pydantic import JsonValue
 
-Arguments = Mapping[str, JsonValue]
+from geode.authority import Arguments, DataClass, SafetyLevel
 
-
-class SafetyLevel(IntEnum):
-    """What a call can do to the world, in rising order. A rewrite may raise it, never lower it."""
-
-    READ = 0
-    WRITE = 1
-    EXECUTE = 2
-    EXTERNAL = 3
-    ADMIN = 4
-
-
-class DataClass(IntEnum):
-    """The most personal data that a call can touch, in rising order."""
-
-    NONE = 0
-    PERSONAL = 1
-    SECRET = 2
+__all__ = [
+    "Arguments",
+    "DataClass",
+    "OutOfScope",
+    "ResourceClaim",
+    "SafetyLevel",
+    "ToolFailed",
+    "ToolHandler",
+    "ToolOutput",
+    "ToolSpec",
+]
 
 
 class ToolFailed(Exception):  # noqa: N818  (it names what happened to the tool, as the loop reports it)

@@ -1,0 +1,119 @@
+"""One SQLite file, opened by one owner. Why each setting is as it is stands here, and nowhere else.
+
+The connection is exclusive: nobody else can read or write the file while its session lives. That refuses a second
+owner, needs no shared-memory file, and leaves no room for the WAL-reset race of SQLite 3.7.0 to 3.51.2, which takes two
+connections. Readers of a running session read its timeline.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+_BUSY_TIMEOUT_MS = 5_000
+
+
+class Durability(StrEnum):
+    """What an acknowledged write survives: the death of the process, or of the machine's power."""
+
+    PROCESS = "process"
+    POWER = "power"
+
+
+class RecordError(Exception):
+    """A store cannot be used. The text names the file and what to do."""
+
+
+class RecordLocked(RecordError):  # noqa: N818  (named by what happened)
+    """Another process owns the file."""
+
+
+class RecordDamaged(RecordError):  # noqa: N818
+    """The file is not a sound database. It was not written to."""
+
+
+class RecordNewer(RecordError):  # noqa: N818
+    """The file was written by a newer version."""
+
+
+class Database:
+    """An open SQLite file.
+
+    Args:
+        path: the file; it is created with its schema if it does not exist.
+        migrations: SQL scripts; script n takes the schema from version n to n + 1.
+        durability: `PROCESS` is synchronous=NORMAL, `POWER` is FULL.
+    """
+
+    def __init__(self, path: Path, migrations: Sequence[str], durability: Durability) -> None:
+        self.path = path
+        self._owner = os.getpid()
+        existed = path.exists()
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_MS / 1000)
+            execute = self._connection.execute
+            execute("PRAGMA locking_mode=EXCLUSIVE")
+            execute("PRAGMA journal_mode=WAL")
+            execute(f"PRAGMA synchronous={'FULL' if durability is Durability.POWER else 'NORMAL'}")
+            if existed:
+                self._check()
+            self._migrate(migrations)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection inside one immediate transaction; it is committed at the end or rolled back.
+
+        Raises:
+            RecordError: if the write did not become durable; nothing of it is then stored.
+        """
+        if os.getpid() != self._owner:
+            raise RecordError(f"{self.path.name} was opened by process {self._owner}; a fork may not write to it")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise self._explained(error) from error
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def close(self) -> None:
+        """Close the file. The write-ahead log is folded in and removed."""
+        self._connection.close()
+
+    def _check(self) -> None:
+        verdict = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise RecordDamaged(f"{self.path} is damaged ({verdict}); keep it, and start a new session")
+
+    def _migrate(self, migrations: Sequence[str]) -> None:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(migrations):
+            raise RecordNewer(f"{self.path} has schema {version}, this version knows {len(migrations)}; upgrade GEODE")
+        if version < len(migrations):
+            script = ";\n".join(migrations[version:])
+            self._connection.executescript(f"BEGIN;{script};PRAGMA user_version={len(migrations)};COMMIT;")
+
+    def _explained(self, error: sqlite3.Error) -> RecordError:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            return RecordLocked(f"{self.path} is in use by another process; wait for it or stop it, then try again")
+        if isinstance(error, sqlite3.DatabaseError) and ("malformed" in text or "not a database" in text):
+            return RecordDamaged(f"{self.path} is damaged ({text}); keep it, and start a new session")
+        return RecordError(f"{self.path} cannot be used ({text}); check the disk and the folder's permissions")

@@ -1,0 +1,174 @@
+"""Effect receipts: what is known of every effect that the host admitted, whatever happened to the process since."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+from geode.clock import Clock, rfc3339
+from geode.events import CallEnd
+from geode.records.database import Database, Durability, RecordError
+
+_MIGRATIONS = (
+    """
+    CREATE TABLE receipts (
+        path TEXT NOT NULL, round INTEGER NOT NULL, call_id TEXT NOT NULL, attempt INTEGER NOT NULL,
+        tool TEXT NOT NULL, arguments TEXT NOT NULL, arguments_hash TEXT NOT NULL, intent TEXT NOT NULL,
+        state TEXT NOT NULL, admitted_at TEXT NOT NULL, ended_at TEXT, note TEXT NOT NULL DEFAULT '',
+        settled_by TEXT NOT NULL DEFAULT '', PRIMARY KEY (path, round, call_id, attempt)) WITHOUT ROWID;
+    """,
+)
+_KEY = "path = ? AND round = ? AND call_id = ? AND attempt = ?"
+_COLUMNS = (
+    "path, round, call_id, attempt, tool, arguments, arguments_hash, intent, state, admitted_at, ended_at, note,"
+    " settled_by"
+)
+
+
+class ReceiptState(StrEnum):
+    """The life of an effect. `NOT_STARTED` is an admitted effect whose process ended before it began."""
+
+    ADMITTED = "admitted"
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    UNCERTAIN = "uncertain"
+    NOT_STARTED = "not_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptKey:
+    """Names one effect of a session. `path` is the sub-agent path, empty for the session itself."""
+
+    round: int
+    call_id: str
+    path: str = ""
+    attempt: int = 1
+
+    @property
+    def values(self) -> tuple[str, int, str, int]:
+        """The key in the order of the table's columns."""
+        return (self.path, self.round, self.call_id, self.attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectReceipt:
+    """What is known of one effect. `intent` is what the tool noted before it began, for its own probe."""
+
+    key: ReceiptKey
+    tool: str
+    arguments: str
+    arguments_hash: str
+    intent: str
+    state: ReceiptState
+    admitted_at: str
+    ended_at: str | None
+    note: str
+    settled_by: str
+
+
+class EffectReceiptStore:
+    """The receipts of one session. Each method is one durable transaction."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._db = database
+        self._clock = clock
+
+    @classmethod
+    def open(cls, path: Path, clock: Clock, durability: Durability = Durability.PROCESS) -> Self:
+        """Open or create the store. Effects that a dead process left open get their honest end first.
+
+        Started without an end becomes *uncertain*, admitted without a start becomes *not started*.
+        """
+        store = cls(Database(path, _MIGRATIONS, durability), clock)
+        with store._db.write() as connection:
+            at = rfc3339(clock.now())
+            for state, end in (
+                (ReceiptState.STARTED, ReceiptState.UNCERTAIN),
+                (ReceiptState.ADMITTED, ReceiptState.NOT_STARTED),
+            ):
+                connection.execute(
+                    "UPDATE receipts SET state = ?, ended_at = ?, note = 'the process ended' WHERE state = ?",
+                    (end.value, at, state.value),
+                )
+        return store
+
+    def admit(self, key: ReceiptKey, *, tool: str, arguments: str, arguments_hash: str, intent: str) -> None:
+        """Record that the effect may begin.
+
+        Raises:
+            RecordError: if the key is taken: a result is never attached to another call, and no effect runs twice.
+        """
+        with self._db.write() as connection:
+            if connection.execute(f"SELECT 1 FROM receipts WHERE {_KEY}", key.values).fetchone():
+                raise RecordError(
+                    f"call {key.call_id!r} of round {key.round} was already admitted; it is not run again"
+                )
+            connection.execute(
+                "INSERT INTO receipts (path, round, call_id, attempt, tool, arguments, arguments_hash, intent, state,"
+                " admitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'admitted', ?)",
+                (*key.values, tool, arguments, arguments_hash, intent, rfc3339(self._clock.now())),
+            )
+
+    def started(self, key: ReceiptKey) -> None:
+        """Record that the effect begins with the next instruction."""
+        self._move(key, ReceiptState.STARTED, (ReceiptState.ADMITTED,), "", "")
+
+    def ended(self, key: ReceiptKey, end: CallEnd, note: str = "") -> None:
+        """Record how the effect ended."""
+        self._move(key, ReceiptState(end.value), (ReceiptState.ADMITTED, ReceiptState.STARTED), note, "")
+
+    def settle(self, key: ReceiptKey, end: ReceiptState, *, by: str, note: str) -> None:
+        """Decide an uncertain effect: `by` is `probe` or `operator`, `note` is why.
+
+        Raises:
+            RecordError: if the receipt is not uncertain.
+        """
+        self._move(key, end, (ReceiptState.UNCERTAIN,), note, by)
+
+    def all(self, *states: ReceiptState) -> Sequence[EffectReceipt]:
+        """Return the receipts in these states (all, if none is named), oldest first."""
+        wanted = [state.value for state in states or tuple(ReceiptState)]
+        marks = ", ".join("?" * len(wanted))
+        rows = self._db.rows(
+            f"SELECT {_COLUMNS} FROM receipts WHERE state IN ({marks}) ORDER BY round, admitted_at, call_id",
+            wanted,
+        )
+        return [_receipt(row) for row in rows]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def _move(
+        self, key: ReceiptKey, state: ReceiptState, allowed: tuple[ReceiptState, ...], note: str, by: str
+    ) -> None:
+        ended_at = None if state is ReceiptState.STARTED else rfc3339(self._clock.now())
+        marks = ", ".join("?" * len(allowed))
+        with self._db.write() as connection:
+            changed = connection.execute(
+                "UPDATE receipts SET state = ?, ended_at = ?, note = ?, settled_by = ?"
+                f" WHERE {_KEY} AND state IN ({marks})",
+                (state.value, ended_at, note, by, *key.values, *(one.value for one in allowed)),
+            ).rowcount
+            if changed != 1:
+                raise RecordError(
+                    f"call {key.call_id!r} of round {key.round} cannot become {state.value} from where it is"
+                )
+
+
+def _receipt(row: tuple[Any, ...]) -> EffectReceipt:
+    path, round_, call_id, attempt, tool, arguments, arguments_hash, intent, state, admitted, ended, note, by = row
+    return EffectReceipt(
+        key=ReceiptKey(path=path, round=round_, call_id=call_id, attempt=attempt),
+        tool=tool,
+        arguments=arguments,
+        arguments_hash=arguments_hash,
+        intent=intent,
+        state=ReceiptState(state),
+        admitted_at=admitted,
+        ended_at=ended,
+        note=note,
+        settled_by=by,
+    )
