@@ -1,1 +1,46 @@
-"""The `geode` command."""
+"""The `geode` command: it parses, calls one function elsewhere, and renders. Other packages join by entry point."""
+
+from importlib.metadata import entry_points
+
+import typer
+
+from geode.cli import ask, effects, sessions
+
+COMMANDS_GROUP = "geode.commands"
+
+
+def build() -> typer.Typer:
+    """Return the command with everything that is installed."""
+    app = typer.Typer(
+        name="geode",
+        help="A local agent harness, and the bench that tells whether a change to it is a real improvement.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_root)
+    for own in (ask, sessions, effects):
+        own.register(app)
+    for point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda point: point.name):
+        point.load()(app)
+    return app
+
+
+def main() -> None:
+    """Run the command."""
+    build()()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from geode import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    del version

@@ -1,7 +1,7 @@
 """The deciding plane: asks the hooks of a point in order, bounds and validates each, and reports what they said."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -30,20 +30,25 @@ class HookRegistry:
         self._hooks = tuple(hooks)
         self._at = {point: tuple(h for h in self._hooks if point in h.points) for point in HookPoint}
 
-    def listens(self, point: HookPoint) -> bool:
-        """Whether anybody wants to be asked at `point`."""
-        return bool(self._at[point])
-
     def at(self, point: HookPoint) -> tuple[DecisionHook, ...]:
         """Return the hooks of `point`, in order."""
         return self._at[point]
 
-    async def ask(self, point: HookPoint, event: HookEvent) -> AsyncIterator[Answer]:
-        """Yield the answers at `point` that are an opinion, or a failure to have one. The caller may stop early."""
-        for hook in self._at[point]:
-            answer = await ask_hook(hook, point, event)
-            if not isinstance(answer.decision, Pass):
-                yield answer
+    async def ask_one(self, hook: DecisionHook, point: HookPoint, event: HookEvent) -> Answer | None:
+        """Ask one hook, within its time limit, and hold its answer against what the point allows. None: no opinion."""
+        try:
+            async with asyncio.timeout(hook.time_limit_s):
+                decision = await hook.decide(event)
+        except TimeoutError:
+            return Answer(hook=hook.name, decision=None, problem=f"no answer within {hook.time_limit_s:g} s")
+        except Exception as error:  # noqa: BLE001  (a hook is foreign code: whatever it raises, it failed to decide)
+            return Answer(hook=hook.name, decision=None, problem=f"it raised {type(error).__name__}: {error}")
+        if isinstance(decision, Pass):
+            return None
+        if not isinstance(decision, ALLOWED[point]):
+            problem = f"it answered {decision!r}, which {point} does not allow"
+            return Answer(hook=hook.name, decision=None, problem=problem)
+        return Answer(hook=hook.name, decision=decision)
 
     def snapshot(self) -> dict[str, JsonValue]:
         """Return the memory of all hooks that have one."""
@@ -55,17 +60,3 @@ class HookRegistry:
         for hook in self._hooks:
             if hook.name in memories:
                 hook.restore(memories[hook.name])
-
-
-async def ask_hook(hook: DecisionHook, point: HookPoint, event: HookEvent) -> Answer:
-    """Ask one hook, within its time limit, and hold its answer against what the point allows."""
-    try:
-        async with asyncio.timeout(hook.time_limit_s):
-            decision = await hook.decide(event)
-    except TimeoutError:
-        return Answer(hook=hook.name, decision=None, problem=f"no answer within {hook.time_limit_s:g} s")
-    except Exception as error:  # noqa: BLE001  (a hook is foreign code: whatever it raises, it failed to decide)
-        return Answer(hook=hook.name, decision=None, problem=f"it raised {type(error).__name__}: {error}")
-    if not isinstance(decision, ALLOWED[point]):
-        return Answer(hook=hook.name, decision=None, problem=f"it answered {decision!r}, which {point} does not allow")
-    return Answer(hook=hook.name, decision=decision)

@@ -17,7 +17,7 @@ class HookSystem:
 
     def __init__(self, observers: Sequence[Observer], report: Callable[[str, str], None]) -> None:
         self._observers = tuple(observers)
-        self._report = report
+        self.report = report
         self.failures = 0
 
     def emit(self, event: Event) -> None:
@@ -27,4 +27,4 @@ class HookSystem:
                 observer(event)
             except Exception as error:  # noqa: BLE001  (an observer is foreign code and may not change the session)
                 self.failures += 1
-                self._report(f"observer {observer!r}", f"{type(error).__name__}: {error}")
+                self.report(f"observer {observer!r}", f"{type(error).__name__}: {error}")

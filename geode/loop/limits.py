@@ -1,0 +1,28 @@
+"""What one prompt may use: the scaffold's own limits, and the ruler's caps if they are lower."""
+
+from geode.loop.turn import TurnStop
+from geode.records.checkpoint import Progress
+from geode.scaffold import LoopLimits
+
+
+def effective(limits: LoopLimits, caps: LoopLimits | None) -> LoopLimits:
+    """Return `limits`, each lowered to the cap where there is one."""
+    if caps is None:
+        return limits
+    lower = {
+        name: min(getattr(limits, name), getattr(caps, name)) for name in ("rounds", "tokens", "seconds", "cost_usd")
+    }
+    return limits.model_copy(update=lower)
+
+
+def passed(limits: LoopLimits, progress: Progress, elapsed_s: float) -> tuple[TurnStop, str] | None:
+    """Return which limit allows no further model call, with the figures, or None."""
+    if progress.rounds >= limits.rounds:
+        return TurnStop.ROUND_LIMIT, f"{limits.rounds} rounds are used up"
+    if progress.tokens >= limits.tokens:
+        return TurnStop.TOKEN_LIMIT, f"{progress.tokens} of {limits.tokens} tokens are used up"
+    if elapsed_s >= limits.seconds:
+        return TurnStop.TIME_LIMIT, f"{elapsed_s:.1f} of {limits.seconds:g} seconds are used up"
+    if progress.cost_usd >= limits.cost_usd and progress.cost_usd > 0:
+        return TurnStop.COST_LIMIT, f"{progress.cost_usd:.4f} of {limits.cost_usd:g} US dollars are used up"
+    return None

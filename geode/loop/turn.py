@@ -1,0 +1,49 @@
+"""A turn: one prompt, and every way in which it can end."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from geode.llm.messages import Usage
+
+
+class TurnStop(StrEnum):
+    """Why a turn ended. Only `COMPLETED` with `verified` is a success that was checked."""
+
+    COMPLETED = "completed"
+    NOT_VERIFIED = "not_verified"
+    ESCALATED = "escalated"
+    PROMPT_BLOCKED = "prompt_blocked"
+    MODEL_REFUSED = "model_refused"
+    MODEL_FAILED = "model_failed"
+    EMPTY_ANSWERS = "empty_answers"
+    CUT_ANSWERS = "cut_answers"
+    CONTEXT_FULL = "context_full"
+    ROUND_LIMIT = "round_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105  (not a password)
+    TIME_LIMIT = "time_limit"
+    COST_LIMIT = "cost_limit"
+    CHECKPOINT_FAILED = "checkpoint_failed"
+    CANCELLED = "cancelled"
+
+
+INFRASTRUCTURE_STOPS = frozenset({TurnStop.MODEL_FAILED, TurnStop.CHECKPOINT_FAILED, TurnStop.CANCELLED})
+"""Ends that say nothing about the agent: an experiment counts such an episode as INVALID."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """What a turn gave. Counts and usage are those of this prompt, over all processes that worked on it."""
+
+    text: str
+    stop: TurnStop
+    detail: str
+    verified: bool
+    rounds: int
+    repairs_used: int
+    model_calls: int
+    tool_calls: int
+    tool_errors: int
+    refused_calls: int
+    usage: Usage
+    latency_ms: int
+    simulated: bool

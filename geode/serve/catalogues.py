@@ -1,0 +1,54 @@
+"""What can be named in a configuration: hooks, tools and models, from the library and from installed packages."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+
+from geode.hooks.library import LIBRARY, HookFactory
+from geode.llm.routes import LAUNCHABLE, check_launchable
+from geode.tools.catalogue import TOOLS
+
+HOOKS_GROUP = "geode.hooks"
+
+
+@cache
+def hook_factories() -> Mapping[str, HookFactory]:
+    """Return every registered hook by name: the library's, then those of the entry-point group `geode.hooks`.
+
+    Raises:
+        ValueError: if a package offers a hook under a name that is taken; nobody may shadow a guard.
+    """
+    factories = dict(LIBRARY)
+    for point in entry_points(group=HOOKS_GROUP):
+        if point.name in factories:
+            raise ValueError(f"{point.value} offers a hook named {point.name!r}, which is taken; rename one of them")
+        factories[point.name] = point.load()
+    return factories
+
+
+def hook_names() -> tuple[str, ...]:
+    """Return the names that a scaffold may list as hooks."""
+    return tuple(sorted(hook_factories()))
+
+
+def tool_names() -> tuple[str, ...]:
+    """Return the names that a tool plan may list."""
+    return tuple(TOOLS)
+
+
+def known_models() -> tuple[str, ...]:
+    """Return the models that a role may be bound to."""
+    return LAUNCHABLE
+
+
+def check_model(model: str, role: str) -> None:
+    """Check that `role` may be bound to `model`.
+
+    Raises:
+        ConfigurationError: naming the role, the model and what may be used instead.
+    """
+    try:
+        check_launchable(model)
+    except Exception as error:
+        error.add_note(f"role {role!r}")
+        raise

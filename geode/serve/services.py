@@ -1,0 +1,314 @@
+"""The composition root of sessions: the one place where the parts of a session are built and joined."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from pydantic import JsonValue
+
+from geode.clock import Clock, SystemClock, rfc3339
+from geode.config.settings import Settings
+from geode.events import Event, SessionOpened
+from geode.executor.approval import Approver, Nobody
+from geode.executor.executor import ToolExecutor
+from geode.executor.locks import ResourceLocks
+from geode.executor.policy import Mode
+from geode.executor.processor import ToolCallProcessor
+from geode.hooks.library import HookFactory, build_hooks
+from geode.hooks.middleware import fold_workspace_paths
+from geode.hooks.registry import HookRegistry
+from geode.hooks.system import HookSystem, Observer
+from geode.llm.messages import LLMAdapter
+from geode.llm.outline import Outline
+from geode.llm.routes import check_launchable
+from geode.llm.simulated import Apprentice
+from geode.loop.agentic_loop import AgenticLoop, LoopParts
+from geode.loop.limits import effective
+from geode.loop.prompt import system_prompt
+from geode.loop.turn import TurnResult
+from geode.loop.verify import CompletionJudge
+from geode.records.checkpoint import SessionCheckpoint
+from geode.records.database import Durability
+from geode.records.evidence import EvidenceLedger
+from geode.records.folder import SessionFolder
+from geode.records.receipts import EffectReceiptStore
+from geode.records.timeline import SessionTimeline
+from geode.redaction import Redactor
+from geode.scaffold import LoopLimits, Scaffold
+from geode.serve.catalogues import hook_factories
+from geode.tools.catalogue import workspace_tools
+from geode.tools.plan import BoundToolPlan, bind
+from geode.tools.workspace import Workspace
+
+_MAX_OUTPUT_TOKENS = 8_192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSpec:
+    """What makes a session, apart from where it works and is recorded. Stored, so that it can be opened again."""
+
+    session_id: str
+    mode: Mode
+    scaffold: Scaffold
+    model: str
+    simulation_key: str
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return the specification as the status file holds it."""
+        return {
+            "session_id": self.session_id,
+            "mode": self.mode.value,
+            "scaffold_id": self.scaffold.scaffold_id,
+            "scaffold": self.scaffold.model_dump(mode="json"),
+            "model": self.model,
+            "simulation_key": self.simulation_key,
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, JsonValue]) -> Self:
+        """Read what `to_json` gave.
+
+        Raises:
+            ValueError: if it is not such a specification.
+        """
+        try:
+            return cls(
+                session_id=str(body["session_id"]),
+                mode=Mode(str(body["mode"])),
+                scaffold=Scaffold.model_validate(body["scaffold"]),
+                model=str(body["model"]),
+                simulation_key=str(body["simulation_key"]),
+            )
+        except KeyError as missing:
+            raise ValueError(f"the status file lacks {missing}; it is no session that can be resumed") from missing
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+class Session:
+    """One open session. Close it; a session that was not closed is found again by its folder."""
+
+    def __init__(
+        self, spec: SessionSpec, folder: SessionFolder, loop: AgenticLoop, clock: Clock, closers: Sequence[_Closes]
+    ) -> None:
+        self.spec, self.folder = spec, folder
+        self._loop, self._clock, self._closers = loop, clock, closers
+        self._write_state("open")
+
+    @property
+    def session_id(self) -> str:
+        """The session's ULID."""
+        return self.spec.session_id
+
+    @property
+    def loop(self) -> AgenticLoop:
+        """The loop of this session."""
+        return self._loop
+
+    async def arun(self, prompt: str) -> TurnResult:
+        """Answer one prompt; see `AgenticLoop.arun`."""
+        return await self._loop.arun(prompt)
+
+    async def aresume(self) -> TurnResult:
+        """Go on with the unfinished prompt; see `AgenticLoop.aresume`."""
+        return await self._loop.aresume()
+
+    def close(self) -> None:
+        """Write the status and close the stores."""
+        self._write_state("unfinished" if self._loop.unfinished else "idle")
+        for part in self._closers:
+            part.close()
+
+    def _write_state(self, status: str) -> None:
+        self.folder.write_state(
+            {**self.spec.to_json(), "status": status, "pid": os.getpid(), "updated_at": rfc3339(self._clock.now())}
+        )
+
+
+class SharedServices:
+    """Builds sessions. Everything that sessions share in a process lives here; each session gets its own records.
+
+    Args:
+        settings: what the environment decided.
+        clock: time and ids.
+        hooks: the hooks that a scaffold may name; by default the library and installed packages.
+    """
+
+    def __init__(
+        self, settings: Settings, clock: Clock | None = None, hooks: Mapping[str, HookFactory] | None = None
+    ) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self._hooks = hook_factories() if hooks is None else hooks
+        self._redactor = Redactor.of_environment(dict(settings.environment))
+
+    def create_session(
+        self,
+        *,
+        mode: Mode,
+        scaffold: Scaffold,
+        model: str,
+        workspace: Path,
+        folder: Path,
+        outline: Outline | None = None,
+        simulation_key: str = "",
+        caps: LoopLimits | None = None,
+        approver: Approver | None = None,
+        adapter: LLMAdapter | None = None,
+        judges: Sequence[CompletionJudge] = (),
+        observers: Sequence[Observer] = (),
+        durability: Durability | None = None,
+    ) -> Session:
+        """Open a new session.
+
+        Args:
+            mode: from where it is reached; decides what it may do unattended.
+            scaffold: the thing under test.
+            model: `route/id`; ignored only if `adapter` is given, which must be bound to it.
+            workspace: the folder that the model knows as /workspace.
+            folder: where the session is recorded; created if need be.
+            outline: the steps that a simulated model follows. No other model sees it.
+            simulation_key: what a simulated model's randomness is keyed by.
+            caps: the ruler's caps; they lower the scaffold's limits.
+            approver: who approves; nobody by default.
+            adapter: an adapter to use in place of the one that the model's route names (a recording, a double).
+            judges: judges of the completion check, after the rules.
+            observers: observers besides the timeline.
+            durability: what writes survive; by default the process in experiments, power elsewhere.
+
+        Raises:
+            ConfigurationError: if the model cannot be launched.
+            UnknownHook: if the scaffold names a hook that is not registered.
+            ToolPlanError: if it names a tool that there is not.
+            RecordError: if the folder's stores cannot be opened.
+        """
+        spec = SessionSpec(
+            session_id=self.clock.ulid(), mode=mode, scaffold=scaffold, model=model, simulation_key=simulation_key
+        )
+        chosen = adapter or _adapter(model, outline, simulation_key)
+        return self._open(
+            spec,
+            SessionFolder(folder),
+            workspace=workspace,
+            adapter=chosen,
+            caps=caps,
+            approver=approver or Nobody(),
+            judges=judges,
+            observers=observers,
+            durability=durability or (Durability.PROCESS if mode is Mode.EXPERIMENT else Durability.POWER),
+            resumed=False,
+        )
+
+    def reopen_session(
+        self,
+        folder: Path,
+        workspace: Path,
+        *,
+        outline: Outline | None = None,
+        approver: Approver | None = None,
+        adapter: LLMAdapter | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> Session:
+        """Open the session recorded in `folder` again, as it was.
+
+        Raises:
+            FileNotFoundError: if there is none.
+            ValueError: if its status file cannot be read.
+            RecordError: if another process has it open, or its stores are damaged.
+        """
+        records = SessionFolder(folder)
+        spec = SessionSpec.from_json(records.read_state())
+        return self._open(
+            spec,
+            records,
+            workspace=workspace,
+            adapter=adapter or _adapter(spec.model, outline, spec.simulation_key),
+            caps=None,
+            approver=approver or Nobody(),
+            judges=(),
+            observers=observers,
+            durability=Durability.PROCESS if spec.mode is Mode.EXPERIMENT else Durability.POWER,
+            resumed=True,
+        )
+
+    def _open(
+        self,
+        spec: SessionSpec,
+        folder: SessionFolder,
+        *,
+        workspace: Path,
+        adapter: LLMAdapter,
+        caps: LoopLimits | None,
+        approver: Approver,
+        judges: Sequence[CompletionJudge],
+        observers: Sequence[Observer],
+        durability: Durability,
+        resumed: bool,
+    ) -> Session:
+        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace)))
+        registry = HookRegistry(build_hooks(spec.scaffold.hooks, self._hooks))
+        folder.path.mkdir(parents=True, exist_ok=True)
+        evidence = EvidenceLedger(folder.evidence, spec.session_id, self.clock, self._redactor)
+        closers: list[_Closes] = [evidence]
+        try:
+            checkpoint = SessionCheckpoint.open(folder.checkpoint, spec.session_id, durability)
+            closers.append(checkpoint)
+            receipts = EffectReceiptStore.open(folder.receipts, self.clock, durability)
+            closers.append(receipts)
+            timeline = SessionTimeline(folder.timeline, spec.session_id, self.clock)
+            closers.append(timeline)
+        except BaseException:
+            for part in closers:
+                part.close()
+            raise
+        system = HookSystem((timeline, *observers), evidence.note)
+        executor = ToolExecutor(
+            mode=spec.mode,
+            plan=plan,
+            registry=registry,
+            observers=system,
+            approver=approver,
+            receipts=receipts,
+            locks=ResourceLocks(),
+            redactor=self._redactor,
+            clock=self.clock,
+            middleware=(fold_workspace_paths,),
+        )
+        limits = effective(spec.scaffold.limits, caps)
+        parts = LoopParts(
+            session_id=spec.session_id,
+            adapter=adapter,
+            system=system_prompt(spec.scaffold),
+            plan=plan,
+            processor=ToolCallProcessor(executor, calls_max=limits.calls_per_round),
+            registry=registry,
+            observers=system,
+            checkpoint=checkpoint,
+            receipts=receipts,
+            repair=spec.scaffold.repair,
+            limits=limits,
+            clock=self.clock,
+            max_output_tokens=_MAX_OUTPUT_TOKENS,
+            judges=judges,
+        )
+        system.emit(_opened(spec, plan, resumed=resumed))
+        return Session(spec, folder, AgenticLoop(parts), self.clock, closers)
+
+
+def _adapter(model: str, outline: Outline | None, simulation_key: str) -> LLMAdapter:
+    check_launchable(model)
+    return Apprentice(outline=outline, key=simulation_key)
+
+
+def _opened(spec: SessionSpec, plan: BoundToolPlan, *, resumed: bool) -> Event:
+    return SessionOpened(
+        mode=spec.mode.value,
+        scaffold_id=spec.scaffold.scaffold_id,
+        model=spec.model,
+        plan_hash=plan.plan_hash,
+        resumed=resumed,
+    )
