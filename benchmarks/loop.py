@@ -1,6 +1,6 @@
 """What a durable tool round costs: the whole chain of authority, both checkpoint writes, receipts and the timeline.
 
-The tool is trivial and the model answers at once, so what is measured is the host. Figures are CPU time of this process.
+The tool is trivial and the model answers at once, so what is measured is the host; figures are CPU time.
 The floor of the same run is two SQLite commits a round by hand; the best durable peer was measured at 5.6 ms a round
 (LangGraph with its SQLite saver, 100 rounds; pydantic-ai with DBOS 11.6, OpenHands with files 6.3, Inspect 26).
 
@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from geode.authority import SafetyLevel
@@ -76,7 +77,7 @@ def durable_rounds(folder: Path, rounds: int) -> tuple[list[float], int]:
     bench.close()
     marks = model.cpu_s[1:]
     stored = sum(file.stat().st_size for file in folder.iterdir())
-    return [(after - before) * 1000 for before, after in zip(marks, marks[1:], strict=False)], stored
+    return [(after - before) * 1000 for before, after in pairwise(marks)], stored
 
 
 def floor(folder: Path, rounds: int) -> float:
@@ -107,12 +108,9 @@ def main() -> None:
     at_100 = _mean(figures[90:110]) if rounds >= 110 else _mean(figures)
     last, first = _mean(figures[-tenth:]), _mean(figures[:tenth])
     print(f"durable tool round, {rounds} rounds, three hooks, effect receipts")
-    print(
-        f"  CPU a round, around round 100    {at_100:7.3f} ms   limit 1 ms, best durable peer {PEER_MS} ms: {PEER_MS / at_100:.0f} times less"
-    )
-    print(
-        f"  CPU a round, last tenth          {last:7.3f} ms   {last / at_100:.2f} times round 100 (limit 1.2), {last / first:.2f} times the first tenth"
-    )
+    print(f"  CPU a round, around round 100    {at_100:7.3f} ms   limit 1 ms; best durable peer {PEER_MS} ms")
+    print(f"  CPU a round, last tenth          {last:7.3f} ms   {last / at_100:.2f} times round 100; limit 1.2")
+    print(f"  CPU a round, first tenth         {first:7.3f} ms")
     print(f"  two bare SQLite commits          {lowest:7.3f} ms   a round is {at_100 / lowest:.0f} times that")
     print(f"  stored a round                   {stored / rounds:7.0f} B    limit 2,048 B for a 20-byte result")
 
