@@ -1,0 +1,115 @@
+"""Rubrics: the dimensions that a judge gives values to. A rubric is part of the ruler: its content names it."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from geode.canonical import content_hash
+
+
+class Direction(StrEnum):
+    """Which end of a dimension is the good one."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+
+
+class Tier(StrEnum):
+    """How much a dimension counts: `info` dimensions have no weight."""
+
+    CRITICAL = "critical"
+    AUXILIARY = "auxiliary"
+    INFO = "info"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Dimension(_Part):
+    """One thing that is judged, on whole numbers from `lowest` to `highest`, both included.
+
+    `anchors` say what single values look like; the two ends should have one.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+    question: Annotated[str, Field(min_length=1)]
+    direction: Direction
+    lowest: int = 1
+    highest: int = 10
+    tier: Tier = Tier.AUXILIARY
+    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    anchors: dict[int, str] = {}
+
+    @model_validator(mode="after")
+    def _range_holds(self) -> Self:
+        if self.lowest >= self.highest:
+            raise ValueError(f"{self.name}: the range {self.lowest} to {self.highest} is empty")
+        if outside := [value for value in self.anchors if not self.lowest <= value <= self.highest]:
+            raise ValueError(f"{self.name}: the anchor {outside[0]} is outside {self.lowest} to {self.highest}")
+        if self.tier is Tier.INFO and self.weight:
+            raise ValueError(f"{self.name}: an info dimension has no weight, but this one has {self.weight:g}")
+        return self
+
+    def normalised(self, value: float) -> float:
+        """Return `value` as a share of the range, 1 being the good end.
+
+        Raises:
+            ValueError: if it lies outside the range: it is refused, never clamped.
+        """
+        if not self.lowest <= value <= self.highest:
+            raise ValueError(f"{self.name}: {value:g} is outside {self.lowest} to {self.highest}")
+        share = (value - self.lowest) / (self.highest - self.lowest)
+        return share if self.direction is Direction.HIGHER else 1 - share
+
+
+class Rubric(_Part):
+    """Named dimensions, each once."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+    dimensions: Annotated[tuple[Dimension, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Self:
+        names = [dimension.name for dimension in self.dimensions]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"the rubric names {', '.join(map(repr, twice))} more than once")
+        return self
+
+    @property
+    def rubric_id(self) -> str:
+        """First 12 hex digits of the hash of the rubric's content."""
+        return content_hash(self.model_dump(mode="json"))[:12]
+
+    def dimension(self, name: str) -> Dimension:
+        """Return the dimension called `name`.
+
+        Raises:
+            KeyError: if there is none; it names those that there are.
+        """
+        for dimension in self.dimensions:
+            if dimension.name == name:
+                return dimension
+        raise KeyError(f"rubric {self.name!r} has no dimension {name!r}; it has {[d.name for d in self.dimensions]}")
+
+
+class RubricError(ValueError):
+    """A rubric file cannot be used. The text names the file, the place and the problem."""
+
+
+def load_rubric(path: Path) -> Rubric:
+    """Read a rubric from a YAML file.
+
+    Raises:
+        RubricError: if it cannot be read or is no rubric.
+    """
+    try:
+        return Rubric.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise RubricError(f"{path} cannot be read as YAML ({error})") from error
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'rubric'}: {e['msg']}" for e in error.errors())
+        raise RubricError(f"{path} is no rubric ({problems})") from error
