@@ -1,0 +1,291 @@
+"""The rule that reads paired evidence and answers KEEP, REJECT, UNDECIDED or INVALID, with its reasons.
+
+`paired_fixed` decides once, after the sample that was fixed beforehand. Its intervals hold for all candidates together,
+so that the chance of deciding anything when nothing differs stays below 1 - confidence for the whole experiment;
+`benchmarks/error_rates.py` measures it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from experiments.overrides import nearest
+from experiments.records import Ruler
+from experiments.sinks import Cell
+from experiments.stats import (
+    FAMILIES_NEEDED,
+    Floats,
+    Interval,
+    family_intervals,
+    mean_differences,
+    simultaneous_intervals,
+)
+from experiments.suite import OutcomeKind
+
+RULE = "paired_fixed"
+
+
+class EvidenceRefused(ValueError):  # noqa: N818  (named by what happened)
+    """These cells cannot be compared at all."""
+
+
+class VerdictKind(StrEnum):
+    """What a gate answers. INVALID says that the evidence is not what the rule asks for, not that it is against."""
+
+    KEEP = "KEEP"
+    REJECT = "REJECT"
+    UNDECIDED = "UNDECIDED"
+    INVALID = "INVALID"
+
+
+class ReasonCode(StrEnum):
+    """Why. Programs read the code, people the text beside it."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    INTERVAL_HOLDS_ZERO = "interval_holds_zero"
+    ALL_EQUAL = "all_equal"
+    TOO_FEW_PAIRS = "too_few_pairs"
+    SENSITIVE_TO_INVALID = "sensitive_to_invalid"
+    INVALID_SHARE = "invalid_share"
+    EPISODES_MISSING = "episodes_missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One reason of a verdict."""
+
+    code: ReasonCode
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The gate's answer for one candidate. `difference` is absent where it cannot be estimated with an error."""
+
+    candidate: str
+    kind: VerdictKind
+    reasons: tuple[Reason, ...]
+    difference: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSpec:
+    """How strict the rule is. Shares are of one arm's planned episodes.
+
+    A fixed sample that is looked at early is no fixed sample: by default nothing may be missing.
+    """
+
+    confidence: float = 0.95
+    invalid_share_max: float = 0.05
+    missing_share_max: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPairs:
+    """The outcomes of one task: a row for each block, a column for each arm, the baseline first. None: not run."""
+
+    task_id: str
+    family: str
+    outcomes: tuple[tuple[OutcomeKind | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedEvidence:
+    """All that a gate may look at: outcomes on the same blocks."""
+
+    baseline: str
+    candidates: tuple[str, ...]
+    tasks: tuple[TaskPairs, ...]
+
+    def outcomes(self, arm: int) -> list[OutcomeKind | None]:
+        """Return the outcomes of an arm: 0 is the baseline, then the candidates in order."""
+        return [row[arm] for task in self.tasks for row in task.outcomes]
+
+
+def paired_evidence(cells: Sequence[Cell], baseline: str) -> PairedEvidence:
+    """Pair the episodes of `cells` by task, seed and repetition; what is planned and not there is None.
+
+    Raises:
+        EvidenceRefused: if the cells were measured with different rulers, if none of them is the baseline, or if a cell
+            holds an episode that is not in its plan.
+    """
+    names = [cell.variant.name for cell in cells]
+    if baseline not in names:
+        raise EvidenceRefused(f"the baseline {baseline!r} is none of the variants{nearest(baseline, names)}")
+    if len(rulers := {cell.experiment.ruler.ruler_id for cell in cells}) > 1:
+        raise EvidenceRefused(f"measured with different rulers, {', '.join(sorted(rulers))}: run them under one")
+    if len(experiments := {cell.experiment.name for cell in cells}) > 1:
+        raise EvidenceRefused(f"{', '.join(sorted(experiments))} did not run side by side: their episodes are no pairs")
+    ordered = sorted(cells, key=lambda cell: cell.variant.name != baseline)  # stable: the others keep their order
+    arms = [_outcomes(cell) for cell in ordered]
+    blocks = dict.fromkeys(block for arm in arms for block in arm)
+    return PairedEvidence(
+        baseline=baseline,
+        candidates=tuple(cell.variant.name for cell in ordered[1:]),
+        tasks=tuple(
+            TaskPairs(
+                task_id=task.task_id,
+                family=task.family,
+                outcomes=tuple(
+                    tuple(arm.get(block) for arm in arms) for block in blocks if block.task_hash == task.task_hash
+                ),
+            )
+            for task in ordered[0].experiment.ruler.tasks
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    task_hash: str
+    seed: int
+    repetition: int
+
+
+def _outcomes(cell: Cell) -> dict[_Block, OutcomeKind | None]:
+    found = {stored.record.episode_key: stored.record.outcome.kind for stored in cell.episodes}
+    outcomes = {
+        _Block(task.task_hash, seed, repetition): found.pop(key, None)
+        for task, seed, repetition, key in cell.experiment.episode_keys(cell.variant)
+    }
+    if found:
+        raise EvidenceRefused(
+            f"{len(found)} episodes of {cell.variant.name!r} are not in its plan, the first is {min(found)[:12]}"
+        )
+    return outcomes
+
+
+def gate_spec(ruler: Ruler) -> GateSpec:
+    """Return the gate that a ruler names.
+
+    Raises:
+        EvidenceRefused: if this version does not know its rule.
+    """
+    if ruler.rule != RULE:
+        raise EvidenceRefused(f"the ruler asks for the rule {ruler.rule!r}; this version knows {RULE!r}")
+    return GateSpec(confidence=ruler.confidence)
+
+
+def paired_fixed(evidence: PairedEvidence, spec: GateSpec) -> tuple[Verdict, ...]:
+    """Judge every candidate against the baseline, which itself gets no verdict.
+
+    KEEP if the whole simultaneous interval lies above zero, REJECT if below, and only if that stays so when every
+    episode without a measurement counts against the verdict.
+    """
+    seen = differences(evidence)
+    intervals = simultaneous_intervals(seen, confidence=spec.confidence)
+    against_keep = against_reject = intervals
+    if any(not _measured(kind) for arm in range(len(evidence.candidates) + 1) for kind in evidence.outcomes(arm)):
+        fill_low, fill_high = differences(evidence, filled=(0.0, 1.0)), differences(evidence, filled=(1.0, 0.0))
+        against_keep = simultaneous_intervals(fill_low, confidence=spec.confidence)
+        against_reject = simultaneous_intervals(fill_high, confidence=spec.confidence)
+    verdicts = []
+    for place, candidate in enumerate(evidence.candidates):
+        kind, reason = _decide(intervals[place], against_keep[place], against_reject[place])
+        if reason.code is ReasonCode.INTERVAL_HOLDS_ZERO and not any(np.nansum(abs(task[:, place])) for task in seen):
+            reason = Reason(code=ReasonCode.ALL_EQUAL, text="every pair ended alike: nothing tells the two apart")
+        reasons: tuple[Reason, ...] = (reason,)
+        if unfit := tuple(_unfit(evidence, place + 1, spec)):
+            kind, reasons = VerdictKind.INVALID, unfit
+        verdicts.append(Verdict(candidate=candidate, kind=kind, reasons=reasons, difference=intervals[place]))
+    return tuple(verdicts)
+
+
+def promoted_by_point_estimate(evidence: PairedEvidence) -> tuple[str, ...]:
+    """Return whom a comparison without error bars would have promoted: all above the baseline, the best first."""
+    estimates = dict(zip(evidence.candidates, mean_differences(differences(evidence)).tolist(), strict=True))
+    return tuple(sorted((name for name, value in estimates.items() if value > 0), key=lambda name: -estimates[name]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generalisation:
+    """What the families say of tasks that were not measured. Without enough of them there are no `intervals`."""
+
+    families: int
+    text: str
+    intervals: tuple[Interval | None, ...] = ()
+
+
+def generalises(evidence: PairedEvidence, spec: GateSpec) -> Generalisation:
+    """Test at family level, with the families' own spread, or say why it is not tested."""
+    families = list(dict.fromkeys(task.family for task in evidence.tasks))
+    if len(families) < FAMILIES_NEEDED:
+        text = f"not tested: {len(families)} families, {FAMILIES_NEEDED} needed"
+        return Generalisation(families=len(families), text=text)
+    tasks = differences(evidence)
+    means = np.stack(
+        [
+            mean_differences(
+                [array for task, array in zip(evidence.tasks, tasks, strict=True) if task.family == family]
+            )
+            for family in families
+        ]
+    )
+    intervals = family_intervals(means, confidence=spec.confidence)
+    better = [n for n, interval in zip(evidence.candidates, intervals, strict=True) if interval and interval.low > 0]
+    text = f"tested on {len(families)} families: {', '.join(better) or 'no variant'} better beyond these tasks"
+    return Generalisation(families=len(families), text=text, intervals=intervals)
+
+
+def differences(evidence: PairedEvidence, filled: tuple[float, float] | None = None) -> list[Floats]:
+    """Return candidate minus baseline: one array a task, a row a block, a column a candidate.
+
+    What was not measured is NaN, or, if `filled` is given, its first value in a candidate, its second in the baseline.
+    """
+    candidate_fill, baseline_fill = filled or (np.nan, np.nan)
+    arrays = []
+    for task in evidence.tasks:
+        shape = (len(task.outcomes), len(evidence.candidates) + 1)
+        scores = np.array([[_SCORES.get(kind, np.nan) for kind in row] for row in task.outcomes]).reshape(shape)
+        fill = np.array([baseline_fill] + [candidate_fill] * len(evidence.candidates))
+        scores = np.where(np.isnan(scores), fill, scores)
+        arrays.append(scores[:, 1:] - scores[:, :1])
+    return arrays
+
+
+_SCORES: dict[OutcomeKind | None, float] = {OutcomeKind.PASS: 1.0, OutcomeKind.FAIL: 0.0}
+
+
+def _measured(kind: OutcomeKind | None) -> bool:
+    return kind in _SCORES
+
+
+def _decide(
+    seen: Interval | None, against_keep: Interval | None, against_reject: Interval | None
+) -> tuple[VerdictKind, Reason]:
+    if seen is None:
+        text = "a task has fewer than two measured pairs, so that no error can be estimated: raise the repeats"
+        return VerdictKind.UNDECIDED, Reason(code=ReasonCode.TOO_FEW_PAIRS, text=text)
+    shown = f"[{100 * seen.low:+.1f}, {100 * seen.high:+.1f}] points"
+    if seen.low > 0 and not (against_keep and against_keep.low > 0):
+        return VerdictKind.UNDECIDED, _sensitive(f"better by {shown}", "failures here and passes of the baseline")
+    if seen.high < 0 and not (against_reject and against_reject.high < 0):
+        return VerdictKind.UNDECIDED, _sensitive(f"worse by {shown}", "passes here and failures of the baseline")
+    if seen.low > 0:
+        return VerdictKind.KEEP, Reason(code=ReasonCode.BETTER, text=f"the whole interval {shown} lies above zero")
+    if seen.high < 0:
+        return VerdictKind.REJECT, Reason(code=ReasonCode.WORSE, text=f"the whole interval {shown} lies below zero")
+    text = f"the interval {shown} holds zero"
+    return VerdictKind.UNDECIDED, Reason(code=ReasonCode.INTERVAL_HOLDS_ZERO, text=text)
+
+
+def _sensitive(seen: str, imputed: str) -> Reason:
+    text = f"{seen}, but not if the episodes that measured nothing were {imputed}"
+    return Reason(code=ReasonCode.SENSITIVE_TO_INVALID, text=text)
+
+
+def _unfit(evidence: PairedEvidence, arm: int, spec: GateSpec) -> Iterator[Reason]:
+    """Yield why the evidence about one candidate is not what the rule asks for."""
+    for place, name in ((0, evidence.baseline), (arm, evidence.candidates[arm - 1])):
+        outcomes = evidence.outcomes(place)
+        invalid, missing = outcomes.count(OutcomeKind.INVALID), outcomes.count(None)
+        if missing > spec.missing_share_max * len(outcomes):
+            text = f"{missing} of {len(outcomes)} episodes of {name!r} have not run: run the same command again"
+            yield Reason(code=ReasonCode.EPISODES_MISSING, text=text)
+        if invalid > spec.invalid_share_max * len(outcomes):
+            share = f"{invalid} of {len(outcomes)} episodes of {name!r} are INVALID, {invalid / len(outcomes):.1%}"
+            text = f"{share}; at most {spec.invalid_share_max:.0%} may be: find out what failed around the agent"
+            yield Reason(code=ReasonCode.INVALID_SHARE, text=text)
