@@ -1,0 +1,331 @@
+"""What one cell is to be, validated: the far side of the configuration. Nothing here knows Hydra."""
+
+import json
+import math
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from experiments.overrides import nearest
+from experiments.records import Caps, VariantName
+from geode.loop.prompt import read_rules_folder, read_sections
+from geode.scaffold import (
+    HookChoice,
+    LoopLimits,
+    Name,
+    PromptSource,
+    RepairBudget,
+    Scaffold,
+    ToolChoice,
+    ToolPlan,
+)
+
+ExperimentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
+_RESERVED_KEYS = frozenset({"_target_", "_recursive_", "_partial_", "_args_", "_convert_"})
+
+
+class _Node(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class InlineText(_Node):
+    """A prompt source whose text stands in the configuration."""
+
+    kind: Literal["inline"]
+    text: str
+
+
+class FileSections(_Node):
+    """A prompt source that is some sections of a Markdown file."""
+
+    kind: Literal["file_sections"]
+    path: Annotated[str, Field(min_length=1)]
+    sections: tuple[str, ...]
+
+
+class RulesFolder(_Node):
+    """Prompt sources that are the files of a folder."""
+
+    kind: Literal["rules_folder"]
+    path: Annotated[str, Field(min_length=1)]
+
+
+PromptEntry = Annotated[InlineText | FileSections | RulesFolder, Field(discriminator="kind")]
+
+
+class PromptTree(_Node):
+    """The system prompt: sources by name, in their order. A source that is null is left out."""
+
+    sources: dict[str, PromptEntry | None] = {}
+
+
+class ScaffoldTree(_Node):
+    """What belongs to the scaffold and to no other group."""
+
+    decomposition: str = ""
+
+
+class ToolEntry(_Node):
+    """What a tool's own description is replaced with or extended by."""
+
+    description: str | None = None
+    hint: str | None = None
+
+
+class RoleBinding(_Node):
+    """The model that plays a role, written `route/id`."""
+
+    model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
+
+
+class Roles(_Node):
+    """Who plays what. `role.target=route/id` is short for `role.target.model=route/id`."""
+
+    target: Annotated[RoleBinding, BeforeValidator(lambda value: {"model": value} if isinstance(value, str) else value)]
+
+
+class SuiteChoice(_Node):
+    """A suite by name, and which of its tasks; null means all of them."""
+
+    name: str
+    tasks: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+
+
+class GateChoice(_Node):
+    """The rule that reads the paired evidence. It is part of the ruler."""
+
+    rule: Literal["paired_fixed"] = "paired_fixed"
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] = 0.95
+
+
+class TrackingChoice(_Node):
+    """The sinks that take finished cells, by name."""
+
+    sinks: tuple[str, ...] = ()
+
+
+class ExecutorChoice(_Node):
+    """Where episodes run."""
+
+    name: Literal["local"] = "local"
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 1
+
+
+class ConfigTree(_Node):
+    """The composed configuration, key by key as the files under `configs/` hold it."""
+
+    name: ExperimentName | None = None
+    question: Annotated[str, Field(max_length=2_000)] = ""
+    baseline: VariantName | None = None
+    variants: dict[VariantName, tuple[str, ...]] = {}
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
+    repeats: Annotated[int, Field(ge=1, le=100_000)]
+    scaffold: ScaffoldTree = ScaffoldTree()
+    prompt: PromptTree = PromptTree()
+    hooks: dict[Name, dict[str, JsonValue] | None] = {}
+    repair: RepairBudget = RepairBudget()
+    tools: dict[Name, ToolEntry | None]
+    limits: LoopLimits = LoopLimits()
+    role: Roles
+    suite: SuiteChoice
+    caps: Caps = Caps()
+    gate: GateChoice = GateChoice()
+    tracking: TrackingChoice = TrackingChoice()
+    executor: ExecutorChoice = ExecutorChoice()
+    damaged: Literal["refuse", "set_aside"] = "refuse"
+    invalid: Literal["keep", "rerun"] = "keep"
+
+
+class RunSpec(_Node):
+    """One cell: a scaffold with its roles, on a suite, with seeds, repeats and caps; and how it is run and recorded."""
+
+    name: ExperimentName | None
+    question: str
+    baseline: VariantName | None
+    variants: dict[VariantName, tuple[str, ...]]
+    scaffold: Scaffold
+    roles: dict[str, str]
+    suite: SuiteChoice
+    seeds: tuple[int, ...]
+    repeats: int
+    caps: Caps
+    gate: GateChoice
+    sinks: tuple[str, ...]
+    executor: ExecutorChoice
+    damaged: Literal["refuse", "set_aside"]
+    invalid: Literal["keep", "rerun"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with a configuration: where, and what to do."""
+
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}"
+
+
+class InvalidSpec(ValueError):  # noqa: N818  (named by what is wrong)
+    """A configuration that is refused, with every problem that was found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("invalid configuration:\n" + "\n".join(f"  {problem}" for problem in problems))
+        self.problems = tuple(problems)
+
+
+def build_run_spec(tree: Mapping[str, JsonValue], roots: Sequence[Path], preset: str | None = None) -> RunSpec:
+    """Validate a composed configuration. Relative paths of prompt sources are looked for under `roots`, in order.
+
+    `preset` is the name of the experiment if the configuration does not give another.
+
+    Raises:
+        InvalidSpec: with every problem of the first kind that is found.
+    """
+    if problems := list(_reserved(tree, ())):
+        raise InvalidSpec(problems)
+    try:
+        # JSON mode is strict about types (true is no number) and takes lists for tuples.
+        config = ConfigTree.model_validate_json(json.dumps(tree), strict=True)
+    except ValidationError as error:
+        raise InvalidSpec([_explain(detail, tree) for detail in error.errors()]) from error
+    if twice := [seed for seed in config.seeds if config.seeds.count(seed) > 1]:
+        raise InvalidSpec([Problem(path="seeds", text=f"{twice[0]!r} is named more than once; seeds must differ")])
+    return RunSpec(
+        name=config.name or (preset.replace("/", ".") if preset else None),
+        question=config.question,
+        baseline=config.baseline,
+        variants=config.variants,
+        scaffold=_scaffold(config, roots),
+        roles={"target": config.role.target.model},
+        suite=config.suite,
+        seeds=config.seeds,
+        repeats=config.repeats,
+        caps=config.caps,
+        gate=config.gate,
+        sinks=config.tracking.sinks,
+        executor=config.executor,
+        damaged=config.damaged,
+        invalid=config.invalid,
+    )
+
+
+def _scaffold(config: ConfigTree, roots: Sequence[Path]) -> Scaffold:
+    """Map the choices onto the content that is hashed; the choices' names are no part of it."""
+    prompt: list[PromptSource] = []
+    for name, entry in config.prompt.sources.items():
+        if entry is not None:
+            prompt += _read_prompt(name, entry, roots)
+    return Scaffold(
+        prompt=tuple(prompt),
+        hooks=tuple(HookChoice(name=name, options=options or {}) for name, options in config.hooks.items()),
+        tools=ToolPlan(
+            tools=tuple(
+                ToolChoice(name=name, description=entry.description, hint=entry.hint)
+                for name, entry in config.tools.items()
+                if entry is not None
+            )
+        ),
+        decomposition=config.scaffold.decomposition,
+        repair=config.repair,
+        limits=config.limits,
+    )
+
+
+def _read_prompt(
+    name: str, entry: InlineText | FileSections | RulesFolder, roots: Sequence[Path]
+) -> tuple[PromptSource, ...]:
+    where = f"prompt.sources.{name}"
+    try:
+        match entry:
+            case InlineText():
+                return (PromptSource(text=entry.text),)
+            case FileSections():
+                return (read_sections(_resolve(entry.path, roots), entry.sections),)
+            case RulesFolder():
+                return read_rules_folder(_resolve(entry.path, roots))
+    except (OSError, ValueError) as error:
+        raise InvalidSpec([Problem(path=where, text=str(error))]) from error
+
+
+def _resolve(path: str, roots: Sequence[Path]) -> Path:
+    candidates = [root / Path(path).expanduser() for root in roots]
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    raise FileNotFoundError(f"{path!r} does not exist; looked for {', '.join(map(str, candidates))}")
+
+
+def _reserved(value: JsonValue | Mapping[str, JsonValue], path: tuple[str, ...]) -> Iterator[Problem]:
+    """Find what no configuration may hold: names of code to be called, and numbers that JSON does not have."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in _RESERVED_KEYS:
+                text = f"{key} is refused: configuration names registered parts, it never calls code"
+                yield Problem(path=".".join((*path, str(key))), text=text)
+            yield from _reserved(item, (*path, str(key)))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _reserved(item, (*path, str(index)))
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield Problem(path=".".join(path), text=f"{value} is not a finite number")
+
+
+def _explain(detail: ErrorDetails, tree: Mapping[str, JsonValue]) -> Problem:
+    """Turn one error of pydantic into the config path, the value, and what would be right."""
+    path = _path_in(tree, detail["loc"])
+    text = detail["msg"][0].lower() + detail["msg"][1:]
+    match detail["type"]:
+        case "extra_forbidden":
+            return Problem(path=".".join(path), text=f"there is no such key{nearest(path[-1], _fields_at(path[:-1]))}")
+        case "missing":
+            return Problem(path=".".join(path), text="this key is missing and has no default")
+        case "string_type" if isinstance(detail["input"], int | float):
+            text += f"; quote it to keep it as text: {path[-1]}=\"'{detail['input']}'\""
+        case "literal_error":
+            text += nearest(str(detail["input"]), detail["ctx"]["expected"].replace("'", "").split(" or "))
+    return Problem(path=".".join(path), text=f"{detail['input']!r} is refused: {text}")
+
+
+def _path_in(tree: Mapping[str, JsonValue], loc: Sequence[int | str]) -> tuple[str, ...]:
+    """Drop from `loc` what pydantic adds and the configuration does not hold: the tags of unions."""
+    path: list[str] = []
+    node: JsonValue | Mapping[str, JsonValue] = tree
+    for position, part in enumerate(loc):
+        if isinstance(node, Mapping) and part in node:
+            node = node[str(part)]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        elif position < len(loc) - 1 or part == "[key]":
+            continue
+        path.append(str(part))
+    return tuple(path) or ("config",)
+
+
+def _fields_at(path: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys that the configuration knows under `path`."""
+    model: type[BaseModel] = ConfigTree
+    for part in path:
+        field = model.model_fields.get(part)
+        inner = next(_models_in(field.annotation), None) if field is not None else None
+        if inner is None:
+            # A mapping by free names, such as `tools` or `prompt.sources`: its values are of one model.
+            continue
+        model = inner
+    return tuple(model.model_fields)
+
+
+def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        if issubclass(annotation, BaseModel):
+            yield annotation
+        return
+    for argument in typing.get_args(annotation):
+        yield from _models_in(argument)
