@@ -34,6 +34,11 @@ class StateRoot:
         return self.path / "set_aside"
 
     @property
+    def sweep_lock(self) -> Path:
+        """Held by the one process that runs episodes on this root; who it is stands beside it, in a `.json` file."""
+        return self.path / "sweep.lock"
+
+    @property
     def sessions(self) -> Path:
         """Production sessions, in the same layout as episodes."""
         return self.path / "sessions"

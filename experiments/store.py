@@ -1,0 +1,243 @@
+"""The episode store: folders that are the only truth. A folder with a valid `episode.json` is a finished episode.
+
+StoreError
+├── RecordDamaged     something on record cannot be read; it is named, and nothing is guessed in its place
+├── UnknownExperiment there is no experiment of this name
+└── RootInUse         another sweep works on this state root
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import filelock
+import yaml
+from pydantic import JsonValue, ValidationError
+
+from experiments.episode import EpisodeRecord
+from experiments.overrides import nearest
+from experiments.records import ExperimentRecord, Variant
+from experiments.sinks import Cell, StoredEpisode
+from geode.clock import Clock
+from geode.config.paths import StateRoot
+from geode.records.folder import write_atomically
+from geode.redaction import Redactor
+
+EPISODE_FILE = "episode.json"
+SPEC_FILE = "spec.yaml"
+EXPERIMENT_FILE = "experiment.yaml"
+
+
+class StoreError(Exception):
+    """The store cannot give or take what was asked. The text names the place and the next step."""
+
+
+class RecordDamaged(StoreError):  # noqa: N818  (named by what is wrong)
+    """A record cannot be read, does not belong where it lies, or was written by a newer version."""
+
+
+class UnknownExperiment(StoreError):  # noqa: N818  (named by what is wrong)
+    """No experiment of this name is on record."""
+
+
+class RootInUse(StoreError):  # noqa: N818  (named by what is wrong)
+    """Another process runs episodes on this state root."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeState:
+    """What the store holds of an episode. Only `done` has a record, only `damaged` a problem."""
+
+    kind: Literal["new", "unfinished", "done", "damaged"]
+    record: EpisodeRecord | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeStore:
+    """The life of episode folders under one state root."""
+
+    root: StateRoot
+    clock: Clock
+    redactor: Redactor
+
+    def look(self, key: str) -> EpisodeState:
+        """Say what is there of the episode `key`."""
+        return look_at(self.root.episode(key))
+
+    def begin(self, key: str, spec: dict[str, JsonValue]) -> Path:
+        """Make the folder of an episode, with its `spec.yaml`. What lies there of an earlier attempt is set aside."""
+        folder = self.root.episode(key)
+        if folder.exists():
+            self.set_aside(key)
+        folder.mkdir(parents=True, mode=0o700)
+        text = yaml.dump(spec, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
+        write_atomically(folder / SPEC_FILE, self.redactor.redact(text))
+        return folder
+
+    def finish(self, record: EpisodeRecord) -> None:
+        """Write `episode.json`, whole and on the disk. From then on the episode is done."""
+        text = self.redactor.redact(record.model_dump_json(by_alias=True, indent=1))
+        write_atomically(self.root.episode(record.episode_key) / EPISODE_FILE, text + "\n", durable=True)
+
+    def set_aside(self, key: str) -> Path:
+        """Move the folder of an episode out of the way, never delete it. Return where it went."""
+        target = self.root.set_aside / f"{key}.{self.clock.ulid()}"
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.root.episode(key).rename(target)
+
+    def write_experiment(self, record: ExperimentRecord) -> None:
+        """Write `experiment.yaml`, whole and on the disk."""
+        folder = self.root.experiment(record.name)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        body = record.model_dump(mode="json", by_alias=True)
+        text = yaml.dump(body, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
+        write_atomically(folder / EXPERIMENT_FILE, self.redactor.redact(text), durable=True)
+
+
+def look_at(folder: Path) -> EpisodeState:
+    """Say what is in an episode folder."""
+    try:
+        text = (folder / EPISODE_FILE).read_bytes()
+    except FileNotFoundError:
+        return EpisodeState(kind="unfinished" if folder.exists() else "new")
+    try:
+        record = EpisodeRecord.model_validate_json(text)
+    except ValidationError as error:
+        return EpisodeState(kind="damaged", problem=_why_unreadable(text, error))
+    if record.episode_key != folder.name:
+        problem = f"it is the record of another episode, {record.episode_key[:12]}"
+        return EpisodeState(kind="damaged", problem=problem)
+    return EpisodeState(kind="done", record=record)
+
+
+def _why_unreadable(text: bytes, error: ValidationError) -> str:
+    try:
+        schema = json.loads(text).get("schema")
+    except (ValueError, AttributeError, RecursionError):
+        return "it is not the JSON of a record"
+    if schema != "geode.episode/1":
+        return f"its schema is {schema!r}, which this version does not know; it may be from a newer GEODE"
+    detail = error.errors()[0]
+    return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+
+
+def list_experiments(root: StateRoot) -> tuple[str, ...]:
+    """Return the names of the experiments on record, sorted."""
+    if not root.experiments.is_dir():
+        return ()
+    return tuple(sorted(path.parent.name for path in root.experiments.glob(f"*/{EXPERIMENT_FILE}")))
+
+
+def read_experiment(root: StateRoot, name: str) -> ExperimentRecord:
+    """Read an experiment.
+
+    Raises:
+        UnknownExperiment: if there is none of this name, with the nearest one that is.
+        RecordDamaged: if it cannot be read.
+    """
+    if name not in list_experiments(root):
+        raise UnknownExperiment(f"no experiment {name!r} under {root.path}{nearest(name, list_experiments(root))}")
+    path = root.experiment(name) / EXPERIMENT_FILE
+    try:
+        # The JSON text in between: pydantic takes lists for tuples and text for times only from JSON.
+        body = json.dumps(yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader), default=str)
+        return ExperimentRecord.model_validate_json(body)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise RecordDamaged(
+            f"{path} cannot be read ({str(error).splitlines()[0]}); restore it from a copy, or move it away:"
+            " its episodes are safe, and the same command plans them anew"
+        ) from error
+
+
+def load_cells(root: StateRoot, name: str) -> list[Cell]:
+    """Read an experiment with its finished episodes, one cell a variant. Missing episodes are simply not in it.
+
+    Raises:
+        UnknownExperiment: if there is none of this name.
+        RecordDamaged: if the experiment or one of its episodes cannot be read.
+    """
+    experiment = read_experiment(root, name)
+    return [load_cell(root, experiment, variant) for variant in experiment.variants]
+
+
+def load_cell(root: StateRoot, experiment: ExperimentRecord, variant: Variant) -> Cell:
+    """Read the finished episodes of one variant.
+
+    Raises:
+        RecordDamaged: if the record of an episode cannot be used.
+    """
+    found = (load_episode(root, key) for _, _, _, key in experiment.episode_keys(variant))
+    episodes = tuple(stored for stored in found if stored is not None)
+    return Cell(experiment=experiment, variant=variant, episodes=episodes)
+
+
+def load_episode(root: StateRoot, key: str) -> StoredEpisode | None:
+    """Read a finished episode; None if it is not done.
+
+    Raises:
+        RecordDamaged: if its record cannot be used.
+    """
+    folder = root.episode(key)
+    state = look_at(folder)
+    if state.kind == "damaged":
+        raise RecordDamaged(
+            f"{folder / EPISODE_FILE} is damaged: {state.problem}; run its experiment again with damaged=set_aside"
+        )
+    return StoredEpisode(record=state.record, folder=folder) if state.record is not None else None
+
+
+def find_episodes(root: StateRoot, prefix: str) -> tuple[Path, ...]:
+    """Return the folders of the episodes whose key begins with `prefix`, finished or not, sorted."""
+    if not prefix or not set(prefix) <= set("0123456789abcdef"):
+        return ()
+    pattern = f"{prefix[:2]}/{prefix}*" if len(prefix) > 1 else f"{prefix}*/{prefix}*"
+    return tuple(sorted(path for path in root.episodes.glob(pattern) if path.is_dir()))
+
+
+def count_set_aside(root: StateRoot, keys: frozenset[str]) -> int:
+    """Count the folders that were set aside for these episodes."""
+    if not root.set_aside.is_dir():
+        return 0
+    return sum(path.name.split(".", 1)[0] in keys for path in root.set_aside.iterdir())
+
+
+@contextmanager
+def locked_root(root: StateRoot, experiment: str, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the state root for running episodes. The kernel frees it when the process dies, however it dies.
+
+    Raises:
+        RootInUse: naming who holds it, if it is not free within `wait_s` seconds.
+    """
+    root.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    holder = root.sweep_lock.with_suffix(".json")
+    lock = filelock.FileLock(root.sweep_lock)
+    try:
+        lock.acquire(timeout=wait_s)
+    except filelock.Timeout:
+        try:
+            said = json.loads(holder.read_text(encoding="utf-8"))
+            who = f"process {said['pid']}, which runs the experiment {said['experiment']!r}"
+        except (OSError, ValueError, KeyError, TypeError):
+            who = "another process"
+        raise RootInUse(
+            f"{root.path} is in use by {who}; wait for it or stop it, or work on another root: --root PATH"
+        ) from None
+    try:
+        write_atomically(holder, json.dumps({"pid": os.getpid(), "experiment": experiment}))
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()
+
+
+def clean_workspaces(root: StateRoot) -> None:
+    """Remove the workspaces that killed runs left. Only who holds the root may: nobody else runs episodes then."""
+    if root.workspaces.is_dir():
+        for leftover in root.workspaces.iterdir():
+            shutil.rmtree(leftover, ignore_errors=True)
