@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from experiments.episode import EpisodeRecord
 from experiments.records import ExperimentRecord, Variant
@@ -40,4 +40,17 @@ class CellSink(Protocol):
 
     def close(self) -> None:
         """Flush. Called once, also after an error."""
+        ...
+
+
+@runtime_checkable
+class EarlySink(CellSink, Protocol):
+    """A sink that can take traces of finished episodes before their cell is complete, while others still run.
+
+    `write_traces` is called any number of times for one cell, from the process that calls `write`. It may raise like
+    `write`, which is called later in any case and must then find, or store, the same traces.
+    """
+
+    def write_traces(self, experiment: ExperimentRecord, variant: Variant, episodes: Sequence[StoredEpisode]) -> None:
+        """Store the traces of these episodes."""
         ...

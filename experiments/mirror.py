@@ -1,0 +1,254 @@
+"""Finished episodes on their way to the sinks, in one other process, so that tracking never slows or breaks a run.
+
+The other process reads the episode folders itself: what is sent are names. It ends when its pipe is closed, and so
+also when this process is killed; a pool's worker would then live on, and hold the databases open.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+
+from experiments.catalogue import SINKS_GROUP
+from experiments.sinks import CellSink, EarlySink
+from experiments.store import load_cell, load_episode, read_experiment
+from geode.config.settings import Settings
+
+_BATCH = 25  # episodes a message: a few seconds of work, which is what an interrupt waits for at the most
+_CLOSE_WAIT_S = 30.0
+_SHOWN_CHARS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorSpec:
+    """What the other process needs to know; `log` takes what its libraries print."""
+
+    settings: Settings
+    experiment: str
+    sinks: tuple[str, ...]
+    log: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Traces:
+    """Take the traces of these finished episodes; only a sink that takes traces early is asked."""
+
+    variant: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WholeCell:
+    """Write the cell of a variant, with every episode that is finished."""
+
+    variant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Close:
+    """Close the sinks: nothing comes after this."""
+
+
+_Job = _Traces | _WholeCell | _Close
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reply:
+    """What failed, by sink. An empty reply is success."""
+
+    problems: Mapping[str, str]
+
+
+class SinkMirror:
+    """The near end: takes keys of finished episodes, and gives the other process one job at a time.
+
+    Use it on one event loop: `start`, any number of `episode_done`, then `finish`; `stop` in any case.
+    """
+
+    def __init__(self, spec: MirrorSpec) -> None:
+        self._spec = spec
+        self._pending: dict[str, list[str]] = {}
+        self._last: list[_Job] = []
+        self._at_work: _Job | None = None
+        self._ready = False
+        self._broken: frozenset[str] = frozenset()
+        self._all_done = asyncio.Event()
+        self._problems: Counter[str] = Counter()
+        self._written: dict[str, list[str]] = {sink: [] for sink in spec.sinks}
+        self._connection: Connection | None = None
+        self._process: SpawnProcess | None = None
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the sinks refused or failed at, each once, with how often."""
+        return tuple(f"{text} ({times} times)" if times > 1 else text for text, times in self._problems.items())
+
+    @property
+    def written(self) -> Mapping[str, Sequence[str]]:
+        """The cells that each sink has written whole."""
+        return self._written
+
+    def start(self) -> None:
+        """Start the other process; its sinks open while the first episodes run."""
+        context = multiprocessing.get_context("spawn")
+        near, far = context.Pipe()
+        self._process = context.Process(target=_serve, args=(far, self._spec), daemon=True)
+        # Ctrl-C goes to the whole process group. Only this process decides what it means, so the other never sees it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        far.close()
+        self._connection = near
+        asyncio.get_running_loop().add_reader(near.fileno(), self._on_reply)
+
+    def episode_done(self, variant: str, key: str) -> None:
+        """Offer a finished episode."""
+        self._pending.setdefault(variant, []).append(key)
+        self._send_next()
+
+    async def finish(self, variants: Sequence[str]) -> None:
+        """Have the cells of these variants written, and wait until they are."""
+        self._pending.clear()
+        self._last = [*(_WholeCell(variant=name) for name in variants), _Close()]
+        self._send_next()
+        if self._connection is not None:
+            await self._all_done.wait()
+
+    async def stop(self) -> None:
+        """Let the other process end its job and close its sinks. Unwritten cells are written another time."""
+        if self._process is None:
+            return
+        self._disconnect()
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._process.sentinel, ended.set)
+        try:
+            await asyncio.wait_for(ended.wait(), _CLOSE_WAIT_S)
+        except TimeoutError:
+            self._problems[f"the sinks did not close within {_CLOSE_WAIT_S:.0f} s, and were stopped"] += 1
+            self._process.kill()
+        finally:
+            loop.remove_reader(self._process.sentinel)
+        self._process.join()
+        self._process = None
+
+    def _send_next(self) -> None:
+        if not self._ready or self._at_work or self._connection is None:
+            return
+        self._at_work = self._next_job()
+        if self._at_work is not None:
+            self._connection.send(self._at_work)
+
+    def _next_job(self) -> _Job | None:
+        if self._last:
+            return self._last.pop(0)
+        variant = max(self._pending, key=lambda name: len(self._pending[name]), default="")
+        waiting = self._pending.get(variant, [])
+        if len(waiting) < _BATCH:
+            return None
+        self._pending[variant] = waiting[_BATCH:]
+        return _Traces(variant=variant, keys=tuple(waiting[:_BATCH]))
+
+    def _on_reply(self) -> None:
+        assert self._connection is not None
+        try:
+            reply: _Reply = self._connection.recv()
+        except (EOFError, OSError):
+            self._problems[f"the process of the sinks died; it left {self._spec.log.name} beside the experiment"] += 1
+            self._disconnect()
+            self._all_done.set()
+            return
+        for sink, problem in reply.problems.items():
+            self._problems[f"{sink}: {problem}"] += 1
+        match self._at_work:
+            case None:
+                self._ready, self._broken = True, frozenset(reply.problems)
+            case _WholeCell(variant=variant):
+                for sink in set(self._spec.sinks) - self._broken - set(reply.problems):
+                    self._written[sink].append(variant)
+            case _Close():
+                for sink in reply.problems:
+                    self._written[sink].clear()
+                self._all_done.set()
+            case _Traces():
+                pass
+        self._at_work = None
+        self._send_next()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            asyncio.get_running_loop().remove_reader(self._connection.fileno())
+            self._connection.close()
+            self._connection = None
+
+
+def _serve(connection: Connection, spec: MirrorSpec) -> None:
+    """The far end: opens the sinks, does jobs until the pipe is closed, closes the sinks."""
+    _log_to(spec.log)
+    sinks: dict[str, CellSink] = {}
+    problems: dict[str, str] = {}
+    for name in spec.sinks:
+        try:
+            (entry,) = entry_points(group=SINKS_GROUP, name=name)
+            sinks[name] = entry.load()(spec.settings)
+        except Exception as error:  # noqa: BLE001  (a sink is foreign code; the reply carries whatever it raises)
+            problems[name] = _problem("it does not open", error)
+    try:
+        connection.send(_Reply(problems=problems))
+        while True:
+            job = connection.recv()
+            failed = {name: problem for name, sink in sinks.items() if (problem := _do(job, spec, sink))}
+            connection.send(_Reply(problems=failed))
+            if isinstance(job, _Close):
+                return
+    except (EOFError, OSError):
+        pass  # the near end has closed the pipe, or is no more
+    for sink in sinks.values():
+        sink.close()
+
+
+def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> str | None:
+    """Do one job on one sink, and return what went wrong."""
+    root = spec.settings.root
+    try:
+        match job:
+            case _Close():
+                what = "it does not close"
+                sink.close()
+            case _WholeCell(variant=name):
+                what = f"the cell {name!r} is not written"
+                experiment = read_experiment(root, spec.experiment)
+                sink.write(load_cell(root, experiment, experiment.variant(name)))
+            case _Traces(variant=name) if isinstance(sink, EarlySink):
+                what = f"traces of {name!r} are not written"
+                experiment = read_experiment(root, spec.experiment)
+                found = (load_episode(root, key) for key in job.keys)
+                sink.write_traces(experiment, experiment.variant(name), [e for e in found if e is not None])
+            case _Traces():
+                pass
+    except Exception as error:  # noqa: BLE001  (as above: no sink may break another, or the run)
+        return _problem(what, error)
+    return None
+
+
+def _problem(what: str, error: Exception) -> str:
+    return f"{what}: {type(error).__name__}: {str(error)[:_SHOWN_CHARS_MAX]}"
+
+
+def _log_to(path: Path) -> None:
+    """Send what libraries print to a file, not into the progress display."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)

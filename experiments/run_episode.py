@@ -1,0 +1,255 @@
+"""One task attempted once by one scaffold: workspace, session, verifier, record. The loop is the production one."""
+
+import asyncio
+import errno
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import geode
+from experiments.episode import EpisodeRecord, RoleUsage
+from experiments.plan import EpisodeSpec
+from experiments.records import Caps
+from experiments.suite import Outcome, OutcomeKind, Task
+from geode.clock import Clock
+from geode.config.paths import StateRoot
+from geode.executor.policy import Mode
+from geode.llm.errors import ConfigurationError
+from geode.llm.outline import Outline
+from geode.loop.turn import INFRASTRUCTURE_STOPS, TurnResult, TurnStop
+from geode.records.database import RecordError
+from geode.scaffold import LoopLimits, Scaffold
+
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+_GRACE_S = 60.0  # past the ruler's own time cap, before a session that does not return is given up
+_ROUNDS_MAX = 10_000
+_SHOWN_CHARS_MAX = 500
+
+
+class EpisodeSession(Protocol):
+    """A session as an episode uses it."""
+
+    @property
+    def session_id(self) -> str:
+        """The session's ULID."""
+        ...
+
+    async def arun(self, prompt: str) -> TurnResult:
+        """Answer one prompt."""
+        ...
+
+    def close(self) -> None:
+        """Close the files of the session."""
+        ...
+
+
+class SessionOpener(Protocol):
+    """Opens sessions of the production loop; `geode.serve.services.SharedServices` is one."""
+
+    def create_session(
+        self,
+        *,
+        mode: Mode,
+        scaffold: Scaffold,
+        model: str,
+        workspace: Path,
+        folder: Path,
+        outline: Outline | None = None,
+        simulation_key: str = "",
+        caps: LoopLimits | None = None,
+    ) -> EpisodeSession:
+        """Open a session whose records lie in `folder` and whose tools work in `workspace`.
+
+        Raises:
+            ConfigurationError: if no session with this model can be opened at all; the experiment stops.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeParts:
+    """What episodes share."""
+
+    root: StateRoot
+    opener: SessionOpener
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """What the session gave: its result, or why there is none."""
+
+    session_id: str
+    result: TurnResult | None
+    problem: str = ""
+
+
+async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder: Path) -> EpisodeRecord:
+    """Run an episode in its folder and return its record; writing that is the caller's part.
+
+    A scaffold that runs into a limit is measured like any other. What infrastructure prevents is INVALID.
+
+    Raises:
+        ConfigurationError: if the model cannot be used at all.
+        OSError: if the disk fails: the workspace cannot be made, or the session's records cannot be saved.
+    """
+    started_at, started_s, cpu_before_s = parts.clock.now(), parts.clock.monotonic_s(), _cpu_s()
+    with _workspace(parts, spec) as workspace:
+        attempt = await _attempt(parts, spec, task, workspace, folder)
+        outcome = _judge(attempt, task, workspace)
+    hidden = {str(workspace): "/workspace", str(folder): "", str(parts.root.path): ""}
+    reasons = tuple(_without_paths(reason, hidden) for reason in outcome.reasons)
+    return _record(
+        spec,
+        attempt,
+        outcome.model_copy(update={"reasons": reasons}),
+        started_at=started_at,
+        ended_at=parts.clock.now(),
+        wall_s=parts.clock.monotonic_s() - started_s,
+        cpu_s=_cpu_s() - cpu_before_s,
+    )
+
+
+@contextmanager
+def _workspace(parts: EpisodeParts, spec: EpisodeSpec) -> Iterator[Path]:
+    folder = parts.root.workspaces / f"{spec.episode_key[:16]}-{parts.clock.ulid()}"
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace: Path, folder: Path) -> _Attempt:
+    session_id = ""
+    try:
+        shutil.copytree(task.fixtures, workspace, symlinks=True)
+        session = parts.opener.create_session(
+            mode=Mode.EXPERIMENT,
+            scaffold=spec.scaffold,
+            model=spec.roles["target"],
+            workspace=workspace,
+            folder=folder,
+            outline=task.outline,
+            simulation_key=f"{spec.scaffold_id}/{spec.task_id}/{spec.seed}/{spec.repetition}",
+            caps=_as_limits(spec.caps),
+        )
+        session_id = session.session_id
+        try:
+            async with asyncio.timeout(spec.caps.seconds + _GRACE_S):
+                result = await session.arun(task.prompt)
+        finally:
+            session.close()
+    except ConfigurationError:
+        raise
+    except RecordError as error:
+        raise _disk_failure(str(error), folder) from error
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+            raise
+        # Whatever else breaks here broke around the agent: the episode measured nothing, and its record says why.
+        return _Attempt(session_id=session_id, result=None, problem=_shown(error))
+    if result.stop is TurnStop.CHECKPOINT_FAILED:
+        raise _disk_failure(result.detail, folder)
+    if result.stop in INFRASTRUCTURE_STOPS:
+        return _Attempt(session_id=session_id, result=result, problem=f"{result.stop}: {result.detail}")
+    return _Attempt(session_id=session_id, result=result)
+
+
+def _disk_failure(detail: str, folder: Path) -> OSError:
+    """A new folder whose records cannot be saved means a failing disk, which would fail every other episode too."""
+    return OSError(errno.EIO, detail, str(folder))
+
+
+def _judge(attempt: _Attempt, task: Task, workspace: Path) -> Outcome:
+    if attempt.problem:
+        return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the session did not run: {attempt.problem}",))
+    try:
+        return task.verify(workspace)
+    except Exception as error:  # noqa: BLE001
+        # A verifier is a suite's own code. If it breaks, nothing is known about the agent.
+        return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the verifier broke: {_shown(error)}",))
+
+
+def _record(
+    spec: EpisodeSpec,
+    attempt: _Attempt,
+    outcome: Outcome,
+    *,
+    started_at: datetime,
+    ended_at: datetime,
+    wall_s: float,
+    cpu_s: float,
+) -> EpisodeRecord:
+    result = attempt.result
+    return EpisodeRecord(
+        episode_key=spec.episode_key,
+        scaffold_id=spec.scaffold_id,
+        suite=spec.suite,
+        task_id=spec.task_id,
+        family=spec.family,
+        task_hash=spec.task_hash,
+        seed=spec.seed,
+        repetition=spec.repetition,
+        roles=spec.roles,
+        caps_hash=spec.caps.caps_hash,
+        outcome=outcome,
+        stop_reason=result.stop.value if result else "not_run",
+        verified=result.verified if result else False,
+        rounds=result.rounds if result else 0,
+        tool_calls=result.tool_calls if result else 0,
+        tool_errors=result.tool_errors if result else 0,
+        refused_calls=result.refused_calls if result else 0,
+        repairs_used=result.repairs_used if result else 0,
+        usage={"target": _role_usage(result)} if result else {},
+        simulated=result.simulated if result else any(m.startswith("simulated/") for m in spec.roles.values()),
+        session_id=attempt.session_id,
+        started_at=started_at,
+        ended_at=ended_at,
+        wall_s=wall_s,
+        cpu_s=cpu_s,
+        geode_version=geode.__version__,
+        python_version=platform.python_version(),
+    )
+
+
+def _role_usage(result: TurnResult) -> RoleUsage:
+    usage = result.usage
+    return RoleUsage(
+        uncached_input_tokens=usage.uncached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.cost_usd,
+        calls=result.model_calls,
+        latency_ms=result.latency_ms,
+    )
+
+
+def _as_limits(caps: Caps) -> LoopLimits:
+    return LoopLimits(
+        rounds=min(caps.rounds, _ROUNDS_MAX), tokens=caps.tokens, seconds=caps.seconds, cost_usd=caps.cost_usd
+    )
+
+
+def _cpu_s() -> float:
+    """CPU of this process and of its ended children. Episodes that run side by side share it."""
+    children = os.times()
+    return time.process_time() + children.children_user + children.children_system
+
+
+def _shown(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS_MAX]
+
+
+def _without_paths(text: str, hidden: dict[str, str]) -> str:
+    for path, shown in hidden.items():
+        text = text.replace(path, shown)
+    return text
