@@ -1,0 +1,267 @@
+"""What Hydra calls: a whole experiment for the sweeper of GEODE, or one cell as a job of any other sweeper."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+import geode
+from experiments.manifest import EpisodeStatus, Manifest
+from experiments.mirror import MirrorSpec, SinkMirror
+from experiments.overrides import nearest
+from experiments.plan import Asked, ExperimentConflict, Plan, enroll, make_plan
+from experiments.progress import Progress
+from experiments.records import Ruler, TaskRef, Variant
+from experiments.report import ExitCode, Report, damage_text, plan_to_json, print_plan, print_report, report_to_json
+from experiments.run_episode import EpisodeParts, SessionOpener
+from experiments.run_spec import RunSpec
+from experiments.runner import LocalExecutor, RunStopped
+from experiments.spec import CellFailed, ConfigError, VariantSpec, job_spec
+from experiments.store import (
+    EpisodeStore,
+    RecordDamaged,
+    StoreError,
+    clean_workspaces,
+    list_experiments,
+    locked_root,
+    read_experiment,
+)
+from experiments.suite import OutcomeKind, Suite
+from experiments.suites.loader import SuiteError, load_suite
+from experiments.written import WrittenCells
+from geode.clock import Clock, SystemClock
+from geode.config.settings import Settings, read_settings
+from geode.redaction import Redactor
+from geode.serve.services import SharedServices
+
+_JOB_LOCK_WAIT_S = 86_400.0  # jobs of one sweep share a root, and a launcher may start them side by side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The task function that is handed to Hydra, with what was taken out of its arguments."""
+
+    root: Path | None = None
+    single: bool = False
+    plan_only: bool = False
+    as_json: bool = False
+
+    def __call__(self, config: object) -> float:
+        """Run one cell as a job of a sweeper that is not ours; return its pass rate, which a search can maximise.
+
+        Raises:
+            ConfigError: if the configuration is refused.
+            CellFailed: if an episode is INVALID or a sink failed.
+        """
+        variant = job_spec(config)
+        if variant.spec.variants:
+            raise ConfigError("named variants need hydra/sweeper=geode; another sweeper runs what is swept over, only")
+        report = self._run((variant,), lock_wait_s=_JOB_LOCK_WAIT_S)
+        if report is None:
+            return 0.0
+        if report.exit_code is not ExitCode.DONE:
+            raise CellFailed(int(report.exit_code))
+        counts = report.counts[variant.name]
+        return counts.get(OutcomeKind.PASS, 0) / max(1, sum(counts.values()))
+
+    def run_variants(self, variants: Sequence[VariantSpec]) -> int:
+        """Run all variants as one interleaved experiment; return the exit code.
+
+        Raises:
+            ConfigError: if it is refused before anything ran.
+        """
+        if self.single and len(variants) > 1:
+            names = ", ".join(variant.name for variant in variants)
+            raise ConfigError(f"geode run takes one variant, and these are {len(variants)} ({names}); use geode sweep")
+        report = self._run(variants, lock_wait_s=0.0)
+        return int(report.exit_code) if report else int(ExitCode.DONE)
+
+    def _run(self, variants: Sequence[VariantSpec], lock_wait_s: float) -> Report | None:
+        try:
+            experiment = _Experiment.open(variants, read_settings(self.root), SystemClock())
+            if self.plan_only:
+                self._show_plan(experiment.plan())
+                return None
+            with locked_root(experiment.settings.root, experiment.asked.name, lock_wait_s):
+                report = experiment.run(Console(stderr=True))
+        except (ExperimentConflict, SuiteError, StoreError) as refusal:
+            raise ConfigError(str(refusal)) from refusal
+        if self.as_json:
+            _print_json(report_to_json(report))
+        else:
+            print_report(report, Console())
+        return report
+
+    def _show_plan(self, plan: Plan) -> None:
+        if self.as_json:
+            _print_json(plan_to_json(plan))
+        else:
+            print_plan(plan, Console())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Experiment:
+    """One command's experiment: what it asks for, with everything that running it needs."""
+
+    settings: Settings
+    clock: Clock
+    store: EpisodeStore
+    suite: Suite
+    spec: RunSpec
+    asked: Asked
+
+    @classmethod
+    def open(cls, variants: Sequence[VariantSpec], settings: Settings, clock: Clock) -> "_Experiment":
+        spec = variants[0].spec
+        suite = select_tasks(load_suite(spec.suite.name), spec.suite.tasks)
+        return cls(
+            settings=settings,
+            clock=clock,
+            store=EpisodeStore(settings.root, clock, Redactor.of_environment(dict(settings.environment))),
+            suite=suite,
+            spec=spec,
+            asked=ask(variants, suite),
+        )
+
+    def plan(self) -> Plan:
+        name = self.asked.name
+        known = name in list_experiments(self.settings.root)
+        record = enroll(
+            read_experiment(self.settings.root, name) if known else None,
+            self.asked,
+            created_at=self.clock.now(),
+            geode_version=geode.__version__,
+        )
+        return make_plan(
+            record,
+            [variant.name for variant in self.asked.variants],
+            self.asked.repeats,
+            self.store,
+            rerun_invalid=self.spec.invalid == "rerun",
+        )
+
+    def run(self, console: Console) -> Report:
+        plan, root = self.plan(), self.settings.root
+        if plan.damaged and self.spec.damaged == "refuse":
+            folders = [str(root.episode(episode.spec.episode_key)) for episode in plan.damaged]
+            raise RecordDamaged(damage_text(plan, folders))
+        clean_workspaces(root)
+        self.store.write_experiment(plan.experiment)
+        written = WrittenCells(root.experiment(plan.experiment.name))
+        written.grow(episode.variant for block in plan.blocks for episode in block.episodes)
+        cells = written.missing(self.spec.sinks, [variant.variant for variant in plan.variants])
+        return self._execute(plan, cells, written, console)
+
+    def _execute(self, plan: Plan, cells: Sequence[str], written: WrittenCells, console: Console) -> Report:
+        folder = self.settings.root.experiment(plan.experiment.name)
+        manifest = Manifest(folder, self.clock)
+        for block in plan.blocks:
+            for episode in block.episodes:
+                manifest.note(episode, EpisodeStatus.PLANNED)
+        mirror = None
+        if cells:
+            log = folder / "sinks.log"
+            mirror = SinkMirror(
+                MirrorSpec(settings=self.settings, experiment=self.asked.name, sinks=self.spec.sinks, log=log)
+            )
+        progress = Progress(
+            console, self.clock, reused={v.variant: v.reused for v in plan.variants}, to_run=plan.to_run
+        )
+        executor = LocalExecutor(
+            parts=EpisodeParts(root=self.settings.root, opener=self._opener(), clock=self.clock),
+            store=self.store,
+            tasks={task.task_id: task for task in self.suite.tasks},
+            manifest=manifest,
+            mirror=mirror,
+            progress=progress,
+            concurrency=self.spec.executor.concurrency,
+        )
+        ended, stopped = False, ""
+        try:
+            ended = executor.run(plan, cells)
+        except RunStopped as stop:
+            stopped = str(stop)
+        finally:
+            progress.close()
+            manifest.close()
+            if mirror is not None:
+                written.add(mirror.written)
+        return Report(
+            experiment=plan.experiment.name,
+            counts=progress.counts,
+            planned=sum(variant.total for variant in plan.variants),
+            ran=progress.run,
+            to_run=plan.to_run,
+            invalid_reasons=progress.reasons,
+            sink_problems=mirror.problems if mirror is not None else (),
+            interrupted=not ended and not stopped,
+            stopped=stopped,
+        )
+
+    def _opener(self) -> SessionOpener:
+        return SharedServices(self.settings, self.clock)
+
+
+def ask(variants: Sequence[VariantSpec], suite: Suite) -> Asked:
+    """Return what a command asks of an experiment. Without a name it is named by its ruler.
+
+    Raises:
+        ExperimentConflict: if two variants are the same scaffold in the same roles.
+    """
+    spec = variants[0].spec
+    ruler = Ruler(
+        suite=suite.name,
+        tasks=tuple(TaskRef(task_id=t.task_id, family=t.family, task_hash=t.task_hash) for t in suite.tasks),
+        seeds=spec.seeds,
+        caps=spec.caps,
+        confidence=spec.gate.confidence,
+        rule=spec.gate.rule,
+    )
+    made: list[Variant] = []
+    for variant in variants:
+        scaffold, roles = variant.spec.scaffold, variant.spec.roles
+        for other in made:
+            if (other.scaffold_id, other.roles) == (scaffold.scaffold_id, roles):
+                raise ExperimentConflict(
+                    f"the variants {other.name!r} and {variant.name!r} are the same scaffold ({other.scaffold_id}):"
+                    f" what differs in {variant.overrides or 'their overrides'} has no effect; drop one of them"
+                )
+        made.append(
+            Variant(
+                name=variant.name,
+                scaffold_id=scaffold.scaffold_id,
+                scaffold=scaffold,
+                roles=roles,
+                overrides=variant.overrides,
+            )
+        )
+    return Asked(
+        name=spec.name or f"adhoc-{ruler.ruler_id}",
+        question=spec.question,
+        baseline=spec.baseline,
+        variants=tuple(made),
+        ruler=ruler,
+        repeats=spec.repeats,
+    )
+
+
+def select_tasks(suite: Suite, wanted: Sequence[str] | None) -> Suite:
+    """Return the suite with only the tasks that are wanted, in the suite's own order.
+
+    Raises:
+        SuiteError: if one of them is none of its tasks.
+    """
+    if wanted is None:
+        return suite
+    known = [task.task_id for task in suite.tasks]
+    for name in wanted:
+        if name not in known:
+            raise SuiteError(f"suite.tasks: there is no task {name!r} in {suite.name!r}{nearest(name, known)}")
+    return Suite(name=suite.name, tasks=tuple(task for task in suite.tasks if task.task_id in set(wanted)))
+
+
+def _print_json(body: object) -> None:
+    sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=1) + "\n")
