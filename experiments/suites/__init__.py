@@ -1,1 +1,1 @@
-"""The `workspace` suite and its tasks: one folder a task."""
+"""The suites that are shipped: one folder a suite, one folder in it a task."""

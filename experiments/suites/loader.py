@@ -1,0 +1,284 @@
+"""Reads suites from folders, so that a user's tasks and the shipped ones have one layout.
+
+A suite is a folder with `suite.yaml` and one folder a task. A task's folder holds `task.yaml` (what is asked),
+`fixtures/` (the workspace at the start), `verify.py` (`def verify(workspace: Path) -> Outcome`) and, where a simulated
+worker shall be able to do it, `outline.yaml`. Whatever begins with `_` or `.` is no task.
+
+An entry point of the group `geode.suites` names a package whose folder is such a suite. It is imported when a suite of
+that name is asked for; whatever it raises is reported as a `SuiteError`. A shipped suite's name cannot be taken over.
+"""
+
+import difflib
+import hashlib
+import importlib.abc
+import importlib.util
+import os
+import shutil
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
+
+from experiments.suite import Suite, Task, Verifier
+from experiments.suites.strict_yaml import parse_yaml
+from geode.canonical import content_hash
+from geode.llm.outline import Outline, OutlineCall
+
+ENTRY_POINT_GROUP = "geode.suites"
+
+_SHIPPED = Path(__file__).parent
+_CACHE = "__pycache__"
+# What a verifier that imports the shared checks depends on besides its own folder.
+_SHARED_CHECKS = tuple(_SHIPPED / name for name in ("strict_yaml.py", "verifying.py"))
+
+Identifier = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class SuiteError(Exception):
+    """A suite that cannot be used. The text names the file, the key and the next step."""
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SuiteFile(_File):
+    """`suite.yaml`: marks a folder as a suite and says what it is for."""
+
+    schema_: Literal["geode.suite/1"] = Field(alias="schema")
+    description: Text
+
+
+class WrongEndState(_File):
+    """What must not pass: the `calls` are made on the right end state, and the verifier has to notice."""
+
+    name: Identifier
+    calls: Annotated[tuple[OutlineCall, ...], Field(min_length=1)]
+
+
+class TaskFile(_File):
+    """`task.yaml`: what is asked of the agent, and end states that the verifier must refuse."""
+
+    schema_: Literal["geode.task/1"] = Field(alias="schema")
+    id: Identifier
+    family: Identifier
+    prompt: Text
+    wrong_end_states: tuple[WrongEndState, ...] = ()
+
+
+def suite_names() -> tuple[str, ...]:
+    """Return the names that `load_suite` knows, shipped ones and those of entry points, sorted."""
+    shipped = {path.parent.name for path in _SHIPPED.glob("*/suite.yaml")}
+    return tuple(sorted(shipped | entry_points(group=ENTRY_POINT_GROUP).names))
+
+
+def load_suite(name: str) -> Suite:
+    """Load a suite by its name, or from the folder at `name` if that holds a path separator (`./mine`).
+
+    The `verify.py` of each task is executed, and nothing else of the task's folder.
+
+    Raises:
+        SuiteError: if there is no such suite, or it is not in order.
+    """
+    folder = _suite_folder(name)
+    manifest = folder / "suite.yaml"
+    if not manifest.is_file():
+        raise SuiteError(f"{manifest} is missing; a suite's folder holds suite.yaml and one folder a task")
+    _read(manifest, SuiteFile)
+    task_folders = sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] not in "._")
+    if not task_folders:
+        raise SuiteError(f"{folder} holds no task; add a folder with task.yaml, fixtures/ and verify.py")
+    tasks = tuple(load_task(path) for path in task_folders)
+    _refuse_twins(folder, [task.task_id for task in tasks], [path.name for path in task_folders])
+    return Suite(name=folder.name if _is_path(name) else name, tasks=tasks)
+
+
+def load_task(folder: Path) -> Task:
+    """Load the task in `folder`.
+
+    Raises:
+        SuiteError: if a part is missing or wrong.
+    """
+    described = read_task_file(folder)
+    fixtures = folder / "fixtures"
+    if not fixtures.is_dir():
+        raise SuiteError(f"{fixtures} is missing; create the folder and put the files of the workspace into it")
+    files = _files_of(folder)
+    if not any(file.is_relative_to(fixtures) for file in files):
+        raise SuiteError(f"{fixtures} holds no file; put the files of the workspace into it")
+    outline = folder / "outline.yaml"
+    task_hash = _task_hash(folder, files)
+    return Task(
+        task_id=described.id,
+        family=described.family,
+        prompt=described.prompt,
+        fixtures=fixtures,
+        outline=_read_outline(outline) if outline in files else None,
+        task_hash=task_hash,
+        verify=_load_verifier(folder / "verify.py", files, f"geode_task_{described.id}_{task_hash[:12]}"),
+    )
+
+
+def read_task_file(folder: Path) -> TaskFile:
+    """Read `task.yaml` of the task in `folder`.
+
+    Raises:
+        SuiteError: if it is missing or wrong.
+    """
+    path = folder / "task.yaml"
+    if not path.is_file():
+        raise SuiteError(
+            f"{path} is missing; every folder of a suite is a task, except those whose name begins with _ or ."
+        )
+    return _read(path, TaskFile)
+
+
+def copy_fixtures(task: Task, workspace: Path) -> None:
+    """Make the folder `workspace`, which must not exist yet, as the task starts.
+
+    What Python caches stays behind: an installer leaves it among the fixtures, and no hash covers it.
+    """
+    shutil.copytree(task.fixtures, workspace, ignore=shutil.ignore_patterns(_CACHE))
+
+
+def _is_path(name: str) -> bool:
+    return os.sep in name or name in {".", "..", "~"}
+
+
+def _suite_folder(name: str) -> Path:
+    if _is_path(name):
+        folder = Path(name).expanduser().resolve()
+        if not folder.is_dir():
+            raise SuiteError(f"no folder {name!r}; give the path of a folder that holds suite.yaml")
+        return folder
+    shipped = _SHIPPED / name
+    if name and (shipped / "suite.yaml").is_file():
+        return shipped
+    for entry in entry_points(group=ENTRY_POINT_GROUP, name=name):
+        where = f"entry point {entry.name} = {entry.value} of the group {ENTRY_POINT_GROUP}"
+        try:
+            package = entry.load()
+        except Exception as error:  # whatever foreign code raises on import is that suite's fault, and is named so
+            raise SuiteError(f"{where} cannot be imported ({error!r}); repair or uninstall its package") from error
+        if not getattr(package, "__path__", None):
+            raise SuiteError(f"{where} is no package; name the package whose folder holds suite.yaml")
+        return Path(package.__path__[0])
+    names = suite_names()
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)};"
+    raise SuiteError(f"no suite {name!r}; {hint} A folder of yours is given as a path, such as ./my_suite")
+
+
+def _refuse_twins(folder: Path, ids: list[str], folder_names: list[str]) -> None:
+    first: dict[str, str] = {}
+    for task_id, folder_name in zip(ids, folder_names, strict=True):
+        if task_id in first:
+            raise SuiteError(
+                f"{folder / folder_name / 'task.yaml'}: the id {task_id!r} is taken by {first[task_id]}/task.yaml;"
+                " give one of them another id"
+            )
+        first[task_id] = folder_name
+
+
+def _files_of(folder: Path) -> tuple[Path, ...]:
+    """Return all files below `folder`, sorted; what Python caches beside a module is no part of a task."""
+    files = []
+    for root, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != _CACHE]
+        for path in (Path(root, name) for name in (*folders, *names)):
+            if path.is_symlink():
+                raise SuiteError(f"{path} is a symbolic link, whose target no hash covers; put a copy in its place")
+        files += [Path(root, name) for name in names]
+    return tuple(sorted(files))
+
+
+def _task_hash(folder: Path, files: tuple[Path, ...]) -> str:
+    digests = {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
+    verifier = folder / "verify.py"
+    if verifier in files and b"experiments.suites.verifying" in verifier.read_bytes():
+        # With other shared checks it may give another answer, and must then be another task.
+        digests |= {f"experiments.suites/{path.name}": _sha256(path) for path in _SHARED_CHECKS}
+    return content_hash(digests)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class _HashedSource(importlib.abc.SourceLoader):
+    """Runs the very bytes that the task's hash covers: never a cached compilation of what the file once was."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._source = path, path.read_bytes()
+
+    def get_filename(self, fullname: str) -> str:
+        return str(self._path)
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._source
+
+
+def _load_verifier(path: Path, files: tuple[Path, ...], module_name: str) -> Verifier:
+    if path not in files:
+        raise SuiteError(f"{path} is missing; write one with `def verify(workspace: Path) -> Outcome`")
+    spec = importlib.util.spec_from_file_location(module_name, path, loader=_HashedSource(path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickles look a module up by its name while it is being executed and later.
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a user's verifier raises on import is that file's fault, and is named so
+        del sys.modules[module_name]
+        raise SuiteError(f"{path} cannot be loaded ({error!r}); run it by itself to see where it fails") from error
+    verify = getattr(module, "verify", None)
+    if not callable(verify):
+        raise SuiteError(f"{path} defines no function verify; add `def verify(workspace: Path) -> Outcome`")
+    verifier: Verifier = verify
+    return verifier
+
+
+def _read_outline(path: Path) -> Outline:
+    outline = _read(path, Outline)
+    ids = [step.id for step in outline.steps]
+    if twins := sorted({step_id for step_id in ids if ids.count(step_id) > 1}):
+        raise SuiteError(f"{path}: two steps have the id {twins[0]!r}; give one of them another id")
+    return outline
+
+
+def _read(path: Path, model: type[_Model]) -> _Model:
+    try:
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SuiteError(f"{path} cannot be read as YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise SuiteError(f"{path} holds {content!r:.60}; it must hold keys and values ({_keys_of(model)})")
+    try:
+        return model.model_validate(content)
+    except ValidationError as error:
+        raise SuiteError("; ".join(f"{path}: {_explained(item, model)}" for item in error.errors())) from error
+
+
+def _explained(item: ErrorDetails, model: type[BaseModel]) -> str:
+    key = ".".join(str(part) for part in item["loc"])
+    match item["type"]:
+        case "missing":
+            return f"the key {key!r} is missing; add it"
+        case "extra_forbidden" if len(item["loc"]) == 1:
+            near = difflib.get_close_matches(key, _keys_of(model).split(", "), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"remove it, the keys are {_keys_of(model)}"
+            return f"unknown key {key!r}; {hint}"
+        case "extra_forbidden":
+            return f"unknown key {key!r}; remove it"
+        case _:
+            return f"{key!r} is {item['input']!r:.80}; {item['msg'][0].lower()}{item['msg'][1:]}"
+
+
+def _keys_of(model: type[BaseModel]) -> str:
+    return ", ".join(field.alias or name for name, field in model.model_fields.items())
