@@ -61,10 +61,10 @@ def main() -> None:
     load_suite("workspace")
     loads_ms = []
     for _ in range(5):
-        began = time.perf_counter()
+        before = cpu_ms()
         suite = load_suite("workspace")
-        loads_ms.append(1e3 * (time.perf_counter() - began))
-    print(f"load_suite: {statistics.median(loads_ms):.1f} ms (limit {LOAD_LIMIT_MS:g})")
+        loads_ms.append(cpu_ms() - before)
+    print(f"load_suite: {statistics.median(loads_ms):.1f} ms of CPU (limit {LOAD_LIMIT_MS:g})")
     columns = ("copy", "other tools", "check", "verifier")
     print(f"{'CPU ms, median':16}" + "".join(f"{column:>12}" for column in (*columns, "sum")))
     sums = []

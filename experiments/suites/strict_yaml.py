@@ -32,20 +32,21 @@ def parse_yaml(text: str) -> object:
 
 
 def _refuse_traps(node: yaml.Node, seen: set[int]) -> None:
-    line = node.start_mark.line + 1
+    """Look through the collections only: an alias of a scalar is as long as what it stands for."""
+    if not isinstance(node, yaml.CollectionNode):
+        return
     if id(node) in seen:
-        raise ValueError(f"an alias refers to line {line}; write its content out")
+        raise ValueError(f"an alias refers to line {node.start_mark.line + 1}; write its content out")
     seen.add(id(node))
-    match node:
-        case yaml.MappingNode():
-            keys: set[tuple[str, str]] = set()
-            for key, value in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    if (key.tag, key.value) in keys:
-                        raise ValueError(f"the key {key.value!r} stands twice in the mapping at line {line}; keep one")
-                    keys.add((key.tag, key.value))
-                _refuse_traps(key, seen)
-                _refuse_traps(value, seen)
-        case yaml.SequenceNode():
-            for item in node.value:
-                _refuse_traps(item, seen)
+    parts = node.value
+    if isinstance(node, yaml.MappingNode):
+        keys: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in keys:
+                    where = f"in the mapping at line {node.start_mark.line + 1}"
+                    raise ValueError(f"the key {key.value!r} stands twice {where}; keep one")
+                keys.add((key.tag, key.value))
+        parts = [part for pair in node.value for part in pair]
+    for part in parts:
+        _refuse_traps(part, seen)
