@@ -142,7 +142,7 @@ def _check_header(path: Path, line: bytes) -> None:
     schema = header.get("schema") if isinstance(header, dict) else None
     if schema != SCHEMA:
         raise RecordingUnreadable(
-            f"{path} begins with {line[:80].decode('utf-8', 'replace')!r}; this version reads recordings that begin with {_HEADER}"
+            f"{path} begins with {line[:80]!r}; this version reads recordings that begin with {_HEADER}"
         )
 
 

@@ -1,0 +1,1 @@
+"""The simulated worker: what it can do, how it errs, and which words change that. `geode.llm.simulated` adapts it."""
