@@ -435,7 +435,7 @@ async def test_a_history_whose_old_results_were_left_out_still_leads_on() -> Non
 
 async def test_it_reports_tokens_time_and_cost_and_that_it_is_simulated() -> None:
     """Every record can tell a simulated call from a real one; tokens count everything that was sent."""
-    loop = await play(FIX, shipped_table(), system="A system text.")
+    loop = await play(FIX, table(), system="A system text.")
     prices = shipped_table().prices
     fixed = len("A system text.") + sum(
         len(t.name) + len(t.description) + len(json.dumps(t.input_schema)) for t in TOOLS
