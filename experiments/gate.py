@@ -286,6 +286,6 @@ def _unfit(evidence: PairedEvidence, arm: int, spec: GateSpec) -> Iterator[Reaso
             text = f"{missing} of {len(outcomes)} episodes of {name!r} have not run: run the same command again"
             yield Reason(code=ReasonCode.EPISODES_MISSING, text=text)
         if invalid > spec.invalid_share_max * len(outcomes):
-            share = f"{invalid} of {len(outcomes)} episodes of {name!r} are INVALID, {invalid / len(outcomes):.1%}"
-            text = f"{share}; at most {spec.invalid_share_max:.0%} may be: find out what failed around the agent"
+            share = f"{invalid} of {len(outcomes)} episodes of {name!r} are INVALID"
+            text = f"{share}, more than {spec.invalid_share_max:.0%}: find out what failed around the agent"
             yield Reason(code=ReasonCode.INVALID_SHARE, text=text)

@@ -1,6 +1,6 @@
 """Cells whose outcomes stand in plain sight: one letter an episode. They can be written to a real store."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,8 +12,10 @@ from experiments.sinks import Cell, StoredEpisode
 from experiments.store import EpisodeStore
 from experiments.suite import Outcome, OutcomeKind
 from geode.canonical import content_hash
-from geode.clock import SystemClock
+from geode.clock import ManualClock, SystemClock
 from geode.config.paths import StateRoot
+from geode.events import Event
+from geode.records.timeline import SessionTimeline
 from geode.redaction import Redactor
 from geode.scaffold import PromptSource, Scaffold, ToolPlan
 
@@ -129,3 +131,15 @@ def _record(
         geode_version="0.0",
         python_version="3.11.7",
     )
+
+
+def write_timeline(folder: Path, events: Sequence[Event]) -> Path:
+    """Write a real timeline into an episode folder, half a second between two events."""
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = ManualClock(at=AT)
+    timeline = SessionTimeline(folder / "timeline.jsonl", "01JZ", clock)
+    for event in events:
+        timeline(event)
+        clock.advance(0.5)
+    timeline.close()
+    return folder

@@ -1,0 +1,131 @@
+"""`geode ls`, `geode show` and `geode compare`: looking at results in the terminal."""
+
+from pathlib import Path
+
+import typer
+
+_ROOT = typer.Option(None, "--root", help="The state root; by default GEODE_HOME, or ~/.geode.")
+_JSON = typer.Option(False, "--json", help="Print everything as JSON.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add `ls`, `show`, `compare`, and, for those who change the simulated worker, `truth`."""
+    app.command("ls", epilog="Example:  geode ls hook_ablation baseline")(ls)
+    app.command("show", epilog="Example:  geode show 3fa2c1d9")(show)
+    app.command("compare", epilog="Example:  geode compare hook_ablation --tasks")(compare)
+    app.command("truth", hidden=True, epilog="Example:  geode truth long_run -o simulator_truth.json")(truth)
+
+
+def ls(
+    experiment: str = typer.Argument(None, help="An experiment, to list its cells."),
+    variant: str = typer.Argument(None, help="One of its variants, to list its episodes."),
+    as_json: bool = _JSON,
+    root: Path | None = _ROOT,
+) -> None:
+    """List experiments, the cells of one, or the episodes of a cell."""
+    import json
+
+    from analysis.ls import UnknownVariant, lines_to_json, list_what, print_lines
+    from analysis.terminal import open_console
+    from experiments.store import StoreError
+    from geode.cli.failure import fail
+    from geode.config.settings import read_settings
+
+    try:
+        state = read_settings(root).root
+        lines = list_what(state, experiment, variant)
+    except (StoreError, UnknownVariant, ValueError, OSError) as error:
+        fail(str(error))
+    if as_json:
+        typer.echo(json.dumps(lines_to_json(lines), ensure_ascii=False, indent=1))
+    elif lines:
+        print_lines(open_console(), lines)
+    else:
+        typer.echo(f"no experiments under {state.path}; try: geode sweep experiment=hook_ablation")
+
+
+def show(
+    episode: str = typer.Argument(..., help="An episode's key, its first 6 digits or more, or a folder."),
+    full: bool = typer.Option(False, "--full", help="Cut nothing that the timeline holds."),
+    as_json: bool = _JSON,
+    root: Path | None = _ROOT,
+) -> None:
+    """Show what an episode is, what came of it, and everything that happened in it."""
+    import json
+
+    from analysis.show import EpisodeNotFound, find_folder, view_folder, view_to_json
+    from analysis.show_text import print_view
+    from analysis.terminal import open_console
+    from experiments.store import StoreError
+    from geode.cli.failure import fail
+    from geode.config.settings import read_settings
+    from geode.records.timeline import TimelineNewer
+
+    try:
+        state = read_settings(root).root
+        view = view_folder(state, find_folder(state, episode))
+    except (EpisodeNotFound, StoreError, TimelineNewer, ValueError, OSError) as error:
+        fail(str(error))
+    if as_json:
+        typer.echo(json.dumps(view_to_json(view), ensure_ascii=False, indent=1))
+    else:
+        print_view(open_console(), view, full=full)
+    if view.damaged:
+        raise typer.Exit(1)
+
+
+def compare(
+    experiment: str = typer.Argument(..., help="An experiment; geode ls names them."),
+    variants: list[str] = typer.Argument(None, help="Show only these; intervals stay those of all candidates."),
+    *,
+    baseline: str = typer.Option(None, help="Another baseline than the one the experiment was planned with."),
+    tasks: bool = typer.Option(False, "--tasks", help="Add the pass rate of each task, with an episode to look at."),
+    usage: bool = typer.Option(False, "--usage", help="Add tokens, times, rounds, repairs and refused calls."),
+    as_json: bool = _JSON,
+    root: Path | None = _ROOT,
+) -> None:
+    """Compare the variants of an experiment with its baseline, paired by task, with a verdict for each."""
+    import json
+
+    from analysis.compare import compare as compare_cells
+    from analysis.compare import comparison_to_json
+    from analysis.compare_table import print_comparison
+    from analysis.terminal import open_console
+    from analysis.truth import TruthRefused, load_truth
+    from experiments.gate import EvidenceRefused
+    from experiments.store import StoreError, load_cells
+    from geode.cli.failure import fail
+    from geode.config.settings import read_settings
+    from geode.llm.simulated import fault_table_hash
+
+    try:
+        cells = load_cells(read_settings(root).root, experiment)
+        known = load_truth(fault_table_hash())
+        comparison = compare_cells(cells, baseline or cells[0].experiment.baseline, truth=known, only=variants or ())
+    except (StoreError, EvidenceRefused, TruthRefused, ValueError, OSError) as error:
+        fail(str(error))
+    if as_json:
+        typer.echo(json.dumps(comparison_to_json(comparison), ensure_ascii=False, allow_nan=False, indent=1))
+    else:
+        print_comparison(open_console(), comparison, tasks=tasks, usage=usage, root=str(root) if root else "")
+
+
+def truth(
+    experiment: str = typer.Argument(..., help="A long run of the simulated worker."),
+    output: Path = typer.Option(..., "-o", "--output", help="The file to write."),
+    root: Path | None = _ROOT,
+) -> None:
+    """Distil what the simulated worker really does from a long run."""
+    from analysis.truth import TruthRefused, distil_truth
+    from experiments.store import StoreError, load_cells
+    from geode.cli.failure import fail
+    from geode.config.settings import read_settings
+    from geode.llm.simulated import fault_table_hash
+    from geode.records.folder import write_atomically
+
+    try:
+        table = distil_truth(load_cells(read_settings(root).root, experiment), fault_table_hash())
+        write_atomically(output, table.model_dump_json(by_alias=True, indent=1) + "\n")
+    except (StoreError, TruthRefused, ValueError, OSError) as error:
+        fail(str(error))
+    typer.echo(f"{output}: {len(table.entries)} scaffolds on {len(table.entries[0].tasks)} tasks")

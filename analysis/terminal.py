@@ -1,0 +1,34 @@
+"""What may reach a terminal: a console of a known width, and text in which nothing can act on it."""
+
+import unicodedata
+
+from rich.console import Console
+
+_PIPE_WIDTH = 120
+_RICH_FALLBACK_WIDTH = 80
+_HARMLESS = frozenset("\n\t")
+_ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+
+def open_console() -> Console:
+    """Return standard output. Where there is no terminal, and no COLUMNS, a line has 120 characters."""
+    console = Console(highlight=False)
+    if not console.is_terminal and console.width == _RICH_FALLBACK_WIDTH:
+        return Console(highlight=False, width=_PIPE_WIDTH)
+    return console
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with every character that acts instead of showing (escape, direction marks) written as `\x1b`.
+
+    Only for what a person reads: records keep their text. Square brackets are left alone, since nothing here is ever
+    parsed as markup.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character in _HARMLESS or unicodedata.category(character) not in _ACTING
+        else character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for character in text
+    )

@@ -1,0 +1,91 @@
+"""The commands parse, call, print, and end with a code that means something."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from analysis.cli_look import register
+from geode.config.paths import StateRoot
+from tests.doubles.cells import make_cells, store_cells
+
+LETTERS = {"baseline": {"a": "FFFFFFFF"}, "hook": {"a": "PPPPPPPP"}, "placebo": {"a": "FFFPFFFF"}}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store_cells(StateRoot(tmp_path), make_cells(LETTERS))
+    return tmp_path
+
+
+def geode(*arguments: str) -> Result:
+    app = typer.Typer(rich_markup_mode=None)
+    register(app)
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_compare_prints_the_screen_and_ends_with_zero(root: Path) -> None:
+    """Whatever the verdicts are, it could compare."""
+    result = geode("compare", "ablation", "--tasks", "--usage", "--root", str(root))
+    assert result.exit_code == 0
+    assert "KEEP" in result.stdout
+    assert "Pass rate by task" in result.stdout
+    assert f"--root {root}" in result.stdout
+
+
+def test_compare_gives_everything_as_json(root: Path) -> None:
+    """A filter and another baseline reach the comparison."""
+    result = geode("compare", "ablation", "hook", "--baseline", "placebo", "--json", "--root", str(root))
+    body = json.loads(result.stdout)
+    assert [row["name"] for row in body["rows"]] == ["placebo", "hook"]
+    assert body["candidates"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("compare", "ablatoin"), "did you mean 'ablation'"),
+        (("compare", "ablation", "hok"), "did you mean 'hook'"),
+        (("compare", "ablation", "--baseline", "basline"), "did you mean 'baseline'"),
+        (("ls", "ablatoin"), "did you mean 'ablation'"),
+        (("ls", "ablation", "hok"), "did you mean 'hook'"),
+        (("show", "abc"), "at least 6 digits"),
+        (("show", "000000"), "no episode"),
+        (("truth", "ablatoin", "-o", "x.json"), "did you mean 'ablation'"),
+    ],
+)
+def test_what_cannot_be_done_is_one_message_and_a_code(root: Path, arguments: tuple[str, ...], said: str) -> None:
+    """The value, the place and the next step; no traceback."""
+    result = geode(*arguments, "--root", str(root))
+    assert result.exit_code == 1
+    assert result.stderr.startswith("geode: ")
+    assert said in result.stderr
+    assert result.stdout == ""
+
+
+def test_ls_leads_from_experiments_to_an_episode_that_show_takes(root: Path) -> None:
+    """Every name that is printed is accepted by the next command."""
+    assert "ablation" in geode("ls", "--root", str(root)).stdout
+    assert "hook" in geode("ls", "ablation", "--root", str(root)).stdout
+    first = geode("ls", "ablation", "hook", "--root", str(root)).stdout.splitlines()[2].split()[0]
+    shown = geode("show", first, "--json", "--root", str(root))
+    assert json.loads(shown.stdout)["record"]["task_id"] == "a"
+    assert shown.exit_code == 1  # these folders have no timeline, and that is said
+    assert "timeline.jsonl is gone" in geode("show", first, "--root", str(root)).stdout
+
+
+def test_an_empty_root_says_how_to_begin(tmp_path: Path) -> None:
+    """The first look comes before the first sweep."""
+    result = geode("ls", "--root", str(tmp_path))
+    assert result.exit_code == 0
+    assert "geode sweep" in result.stdout
+    assert json.loads(geode("ls", "--json", "--root", str(tmp_path)).stdout)["items"] == []
+
+
+def test_a_long_run_becomes_a_truth(root: Path) -> None:
+    """The file is what `geode compare` reads."""
+    file = root / "truth.json"
+    assert geode("truth", "ablation", "-o", str(file), "--root", str(root)).exit_code == 0
+    assert json.loads(file.read_text())["schema"] == "geode.truth/1"

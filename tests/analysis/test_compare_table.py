@@ -1,0 +1,85 @@
+"""The screen that a comparison ends on: everything that limits the reading stands on it."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from analysis.compare import compare
+from analysis.compare_table import print_comparison
+from analysis.truth import distil_truth
+from tests.doubles.cells import Letters, drawn, make_cells
+
+TASKS = ("fix_a", "fix_b", "csv_c", "csv_d")
+RATES = {"baseline": 0.3, "hook": 0.9, "placebo": 0.3, "a_harmful_prompt_with_a_long_name": 0.02}
+LETTERS = drawn({name: dict.fromkeys(TASKS, rate) for name, rate in RATES.items()}, repeats=20, seed=2)
+
+
+def screen(letters: Letters = LETTERS, *, width: int = 120, root: str = "", with_truth: bool = False) -> str:
+    cells = make_cells(letters)
+    truth = distil_truth(cells, "t") if with_truth else None
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    print_comparison(console, compare(cells, "baseline", truth=truth), tasks=True, usage=True, root=root)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_screen_says_what_was_measured_with_what() -> None:
+    """A table without its ruler cannot be compared with the next one."""
+    text = screen()
+    for fact in ("Which hook helps?", "4 tasks in 2 families", "20 repeats", "seed 1", "paired_fixed at 95 %"):
+        assert fact in text
+    assert make_cells(LETTERS)[0].experiment.ruler.ruler_id in text
+
+
+@pytest.mark.parametrize("width", [100, 120])
+def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> None:
+    """An interval with its end cut off is another interval."""
+    text = screen(width=width, with_truth=True)
+    assert max(len(line) for line in text.splitlines()) <= width
+    assert "…" not in text
+    for verdict in ("KEEP", "REJECT", "UNDECIDED"):
+        assert verdict in text
+
+
+def test_a_simulated_table_says_so_and_shows_the_truth_or_that_it_is_unknown() -> None:
+    """The truth column is there to judge the gate by; a truth that was not measured is not guessed."""
+    assert "simulated: says nothing about a language model" in screen()
+    assert screen().count("not measured") == 3
+    assert "not measured" not in screen(with_truth=True)
+
+
+def test_what_the_naive_rule_would_have_done_is_one_line() -> None:
+    """The reader sees what they would have believed without an error bar."""
+    line = next(line for line in screen().splitlines() if line.startswith("A comparison by point estimate"))
+    assert "hook" in line
+    assert line.rstrip().endswith("The gate keeps: hook.")
+
+
+def test_reasons_that_the_interval_does_not_tell_are_told() -> None:
+    """An INVALID without its reason leads nowhere."""
+    text = screen({"baseline": {"a": "PFPF"}, "hook": {"a": "PPIP"}, "late": {"a": "PP.."}})
+    assert "hook: 1 of 4 episodes of 'hook' are INVALID" in text
+    assert "late: 2 of 4 episodes of 'late' have not run" in text
+    assert "2 missing" in text
+
+
+def test_a_reason_of_all_is_told_once() -> None:
+    """A broken baseline is one fact, not six."""
+    text = " ".join(screen({"baseline": {"a": "IIII"}, "x": {"a": "PPPP"}, "y": {"a": "PPPP"}}).split())
+    assert text.count("episodes of 'baseline' are INVALID") == 1
+    assert "every variant: 4 of 4" in text
+
+
+def test_the_commands_lead_to_an_episode_and_repeat_the_root() -> None:
+    """Every number can be traced, on the same root."""
+    lines = [line.split("  ")[1] for line in screen(root="/r").splitlines() if line.startswith("  geode")]
+    assert [line.split()[1] for line in lines] == ["show", "compare", "ls", "query", "ui"]
+    assert all(line.endswith("--root /r") for line in lines)
+
+
+def test_a_baseline_alone_is_shown_without_talk_of_candidates() -> None:
+    """`geode run` makes experiments of one variant."""
+    text = screen({"baseline": {"a": "PPFF"}})
+    assert "50.0" in text
+    assert "candidates" not in text
