@@ -1,0 +1,102 @@
+"""The shell tool: one command in the workspace, in a fresh environment, with nothing left running afterwards."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from pydantic import JsonValue
+
+from geode.redaction import clean_text
+from geode.tools.command import path_outside
+from geode.tools.files import TREE_EXCLUSIVE
+from geode.tools.output import Capture
+from geode.tools.process import child_path, run_child
+from geode.tools.spec import Arguments, OutOfScope, ResourceClaim, SafetyLevel, ToolFailed, ToolOutput, ToolSpec
+from geode.tools.workspace import MODEL_ROOT, Workspace
+
+DEFAULT_TIMEOUT_S = 60.0
+MAX_TIMEOUT_S = 600.0
+_ENDING_S = 5.0  # what stopping and collecting a child may take beyond the command's own limit
+_SIGNAL_CODES_FROM = 128  # as shells report a command that a signal ended
+
+_SCHEMA: Final[Mapping[str, JsonValue]] = {
+    "type": "object",
+    "properties": {
+        "command": {"type": "string", "minLength": 1, "maxLength": 100_000, "description": "A POSIX shell command."},
+        "timeout_s": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": MAX_TIMEOUT_S,
+            "description": f"Seconds after which the command is stopped ({DEFAULT_TIMEOUT_S:g} by default).",
+        },
+    },
+    "required": ["command"],
+    "additionalProperties": False,
+}
+_DESCRIPTION = (
+    f"Run a command with `sh -c` in {MODEL_ROOT}. Returns its exit code, then stdout and stderr as they came. "
+    "There is no input, variables and folders are fresh for each call, and background processes end with the command."
+)
+
+
+def shell_tool(workspace: Workspace) -> ToolSpec:
+    """The `shell` tool on `workspace`."""
+    return ToolSpec(
+        name="shell",
+        description=_DESCRIPTION,
+        input_schema=dict(_SCHEMA),
+        level=SafetyLevel.EXECUTE,
+        handler=partial(_run, workspace),
+        timeout_s=MAX_TIMEOUT_S + _ENDING_S,
+        check_scope=check_scope,
+        claims=_claims,
+    )
+
+
+def check_scope(arguments: Arguments) -> None:
+    """Refuse a command whose text names a path outside the workspace and the standard places of tools.
+
+    This spares accidents. It is no sandbox: a command can build any path at run time.
+    """
+    command = arguments.get("command")
+    if isinstance(command, str) and (path := path_outside(command)) is not None:
+        raise OutOfScope(
+            f"the command names {path[:200]!r}, which is outside {MODEL_ROOT}: use paths in the workspace, "
+            "or $TMPDIR for scratch files of this one call"
+        )
+
+
+def _claims(_: Arguments) -> tuple[ResourceClaim, ...]:
+    return (TREE_EXCLUSIVE,)
+
+
+async def _run(workspace: Workspace, arguments: Arguments) -> ToolOutput:
+    command = workspace.reveal(clean_text(str(arguments["command"])))
+    asked_s = arguments.get("timeout_s")
+    timeout_s = float(asked_s) if isinstance(asked_s, int | float) else DEFAULT_TIMEOUT_S
+    capture = Capture()
+    try:
+        finished = await run_child(
+            ("/bin/sh", "-c", command),
+            folder=workspace.root,
+            path=child_path(),
+            timeout_s=timeout_s,
+            capture=capture,
+        )
+    except OSError as error:
+        raise ToolFailed(f"the command could not be started: {error.strerror}") from error
+    output = workspace.hide(capture.text().replace(finished.home, "~")).rstrip("\n")
+    return ToolOutput(
+        text=f"exit code: {_ending(finished.exit_code, timeout_s)}\n{output or '(no output)'}",
+        is_error=finished.exit_code != 0,
+    )
+
+
+def _ending(exit_code: int | None, timeout_s: float) -> str:
+    if exit_code is None:
+        return (
+            f"none (stopped at its time limit of {timeout_s:g} s with all that it had started; its output until then)"
+        )
+    if exit_code < 0:
+        return f"{_SIGNAL_CODES_FROM - exit_code} (ended by signal {-exit_code})"
+    return str(exit_code)
