@@ -1,0 +1,146 @@
+"""One episode: what is measured, what is INVALID, and what stops the run."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from experiments.episode import EpisodeRecord
+from experiments.plan import EpisodeSpec, make_plan
+from experiments.run_episode import EpisodeParts, run_episode
+from experiments.store import EpisodeStore
+from experiments.suite import Outcome, OutcomeKind, Task
+from geode.clock import ManualClock
+from geode.config.paths import StateRoot
+from geode.executor.policy import Mode
+from geode.llm.errors import ConfigurationError
+from geode.loop.turn import TurnStop
+from geode.records.database import RecordError
+from geode.redaction import Redactor
+from geode.scaffold import LoopLimits
+from tests.doubles.cells import make_experiment
+from tests.doubles.openers import ScriptedOpener, Step, do_the_task, make_task, passes_if_done
+
+
+class Bench:
+    """One planned episode, run with a scripted session."""
+
+    def __init__(self, path: Path) -> None:
+        self.root = StateRoot(path / "root")
+        self.store = EpisodeStore(self.root, ManualClock(), Redactor())
+        experiment = make_experiment({"base": {"csv_a": "."}})
+        (self.block,) = make_plan(experiment, ["base"], 1, self.store).blocks
+        self.task = make_task(path, "csv_a", experiment.ruler.tasks[0].task_hash)
+
+    @property
+    def spec(self) -> EpisodeSpec:
+        return self.block.episodes[0].spec
+
+    async def run(self, opener: ScriptedOpener, task: Task | None = None) -> EpisodeRecord:
+        folder = self.store.begin(self.spec.episode_key, self.spec.model_dump(mode="json", by_alias=True))
+        parts = EpisodeParts(root=self.root, opener=opener, clock=ManualClock())
+        return await run_episode(parts, self.spec, task or self.task, folder)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+async def test_the_session_is_the_production_one_with_what_the_episode_is_keyed_by(bench: Bench) -> None:
+    """Randomness is keyed by scaffold, task, seed and repetition; the ruler's caps bound it; its records are here."""
+    opener = ScriptedOpener(do_the_task)
+    record = await bench.run(opener)
+    (asked,) = opener.opened
+    assert asked["mode"] is Mode.EXPERIMENT
+    assert asked["simulation_key"] == f"{bench.spec.scaffold_id}/csv_a/1/0"
+    assert asked["folder"] == bench.root.episode(bench.spec.episode_key)
+    assert asked["caps"] == LoopLimits(rounds=60, tokens=1_000_000, seconds=1_800, cost_usd=10)
+    assert (record.outcome.kind, record.episode_key) == (OutcomeKind.PASS, bench.spec.episode_key)
+    assert (record.rounds, record.tool_calls, record.repairs_used, record.verified) == (3, 2, 1, True)
+    assert record.usage["target"].model_dump(exclude_defaults=True) == {
+        "uncached_input_tokens": 70,
+        "output_tokens": 7,
+        "cost_usd": 0.5,
+        "calls": 3,
+        "latency_ms": 900,
+    }
+    assert opener.closed == 1
+
+
+async def test_the_workspace_is_a_copy_that_is_gone_afterwards(bench: Bench) -> None:
+    """The next episode begins with the same fixtures, and the state root does not fill with copies."""
+    seen: list[str] = []
+
+    def spoil(workspace: Path) -> None:
+        seen.extend(path.name for path in workspace.iterdir())
+        (workspace / "start").write_text("spoilt", encoding="utf-8")
+
+    await bench.run(ScriptedOpener(spoil))
+    assert seen == ["start"]
+    assert (bench.task.fixtures / "start").read_text(encoding="utf-8") == "begin"
+    assert list(bench.root.workspaces.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "stop", [TurnStop.COMPLETED, TurnStop.NOT_VERIFIED, TurnStop.ROUND_LIMIT, TurnStop.COST_LIMIT, TurnStop.ESCALATED]
+)
+async def test_an_agent_that_ran_is_measured_by_its_workspace_however_it_stopped(bench: Bench, stop: TurnStop) -> None:
+    """A scaffold that runs into its own limit is a slow scaffold, not broken infrastructure."""
+    record = await bench.run(ScriptedOpener(stop))
+    assert (record.outcome.kind, record.stop_reason) == (OutcomeKind.FAIL, stop.value)
+    assert record.outcome.reasons == ("there is no /workspace/done",), "a record holds no path of this machine"
+
+
+def break_verifier(_: Path) -> Outcome:
+    raise ZeroDivisionError("in the verifier")
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (TurnStop.MODEL_FAILED, "the session broke: model_failed: why it is model_failed"),
+        (RuntimeError("adapter"), "the session broke: RuntimeError: adapter"),
+        (PermissionError(errno.EACCES, "no"), "the session broke: PermissionError: [Errno 13] no"),
+    ],
+)
+async def test_what_infrastructure_prevents_is_invalid_with_the_reason(bench: Bench, step: Step, reason: str) -> None:
+    """It is neither a failure of the agent nor silently dropped."""
+    record = await bench.run(ScriptedOpener(step))
+    assert (record.outcome.kind, record.outcome.score) == (OutcomeKind.INVALID, None)
+    assert record.outcome.reasons == (reason,)
+
+
+async def test_a_verifier_that_breaks_makes_the_episode_invalid(bench: Bench, tmp_path: Path) -> None:
+    """Nothing is known about the agent then, and a default in its place would be a lie."""
+    task = make_task(tmp_path, "csv_a", bench.task.task_hash, break_verifier)
+    record = await bench.run(ScriptedOpener(do_the_task), task)
+    assert record.outcome.reasons == ("the verifier broke: ZeroDivisionError: in the verifier",)
+    assert (record.outcome.kind, record.rounds) == (OutcomeKind.INVALID, 3)
+
+
+async def test_fixtures_that_cannot_be_read_make_the_episode_invalid(bench: Bench, tmp_path: Path) -> None:
+    """An unreadable workspace concerns one task; the others go on."""
+    task = make_task(tmp_path, "csv_a", bench.task.task_hash, passes_if_done)
+    (task.fixtures / "start").unlink()
+    task.fixtures.rmdir()
+    record = await bench.run(ScriptedOpener(do_the_task), task)
+    assert record.outcome.kind is OutcomeKind.INVALID
+    assert record.outcome.reasons[0].endswith("FileNotFoundError: [Errno 2] No such file or directory: 'fixtures'")
+    assert not record.session_id
+
+
+@pytest.mark.parametrize(
+    "step",
+    [OSError(errno.ENOSPC, "No space left on device", "/x"), RecordError("disk is full"), TurnStop.CHECKPOINT_FAILED],
+)
+async def test_a_failing_disk_is_no_outcome(bench: Bench, step: Step) -> None:
+    """A record of it would stay when the disk is well again; the run has to stop instead."""
+    with pytest.raises(OSError, match="Errno"):
+        await bench.run(ScriptedOpener(step))
+
+
+async def test_a_model_that_cannot_be_used_is_no_outcome(bench: Bench) -> None:
+    """A missing key would make every episode INVALID, and each of them would have to be run again."""
+    with pytest.raises(ConfigurationError):
+        await bench.run(ScriptedOpener(ConfigurationError("no key")))

@@ -1,0 +1,183 @@
+"""Episode folders: done, or nothing. Damage is named, never guessed away."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from experiments.store import (
+    EpisodeStore,
+    RecordDamaged,
+    RootInUse,
+    UnknownExperiment,
+    clean_workspaces,
+    count_set_aside,
+    find_episodes,
+    list_experiments,
+    load_cells,
+    locked_root,
+    look_at,
+    read_experiment,
+)
+from geode.clock import ManualClock
+from geode.config.paths import StateRoot
+from geode.redaction import Redactor
+from tests.doubles.cells import make_cells, make_experiment, store_cells
+
+LETTERS = {"base": {"csv_a": "PF"}, "hook": {"csv_a": "P."}}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EpisodeStore:
+    return EpisodeStore(StateRoot(tmp_path), ManualClock(), Redactor(("hunter2hunter2",)))
+
+
+@pytest.fixture
+def filled(store: EpisodeStore) -> EpisodeStore:
+    store_cells(store.root, make_cells(LETTERS))
+    return store
+
+
+def keys_of(store: EpisodeStore) -> list[str]:
+    return [stored.record.episode_key for cell in load_cells(store.root, "ablation") for stored in cell.episodes]
+
+
+def test_what_was_stored_comes_back_as_cells(filled: EpisodeStore) -> None:
+    """The analysis reads this and nothing else."""
+    read = load_cells(filled.root, "ablation")
+    assert [[stored.record for stored in cell.episodes] for cell in read] == [
+        [stored.record for stored in cell.episodes] for cell in make_cells(LETTERS)
+    ]
+    assert read[0].episodes[0].folder == filled.root.episode(read[0].episodes[0].record.episode_key)
+    assert read_experiment(filled.root, "ablation") == make_experiment(LETTERS)
+    assert list_experiments(filled.root) == ("ablation",)
+
+
+def test_an_episode_is_done_by_the_presence_of_its_record(store: EpisodeStore) -> None:
+    """Killed between any two of these steps, the episode is run again; killed after the last, never."""
+    record = make_cells(LETTERS)[0].episodes[0].record
+    assert store.look(record.episode_key).kind == "new"
+    folder = store.begin(record.episode_key, {"schema": "x"})
+    assert store.look(record.episode_key).kind == "unfinished"
+    (folder / ".episode.json.1.tmp").write_text(record.model_dump_json()[:50], encoding="utf-8")
+    assert store.look(record.episode_key).kind == "unfinished", "a record that is being written is none yet"
+    store.finish(record)
+    assert store.look(record.episode_key).record == record
+
+
+def test_an_unfinished_folder_is_set_aside_and_never_deleted(store: EpisodeStore) -> None:
+    """What a killed run left may be the only trace of what it did outside."""
+    folder = store.begin("ab" * 32, {"attempt": 1})
+    (folder / "timeline.jsonl").write_text("what happened", encoding="utf-8")
+    again = store.begin("ab" * 32, {"attempt": 2})
+    assert [path.name for path in again.iterdir()] == ["spec.yaml"]
+    (aside,) = store.root.set_aside.iterdir()
+    assert (aside / "timeline.jsonl").read_text(encoding="utf-8") == "what happened"
+    assert count_set_aside(store.root, frozenset({"ab" * 32})) == 1
+
+
+def test_secrets_do_not_enter_the_folder(store: EpisodeStore) -> None:
+    """A prompt can hold a value of the environment by interpolation, a verifier's reason can quote one."""
+    record = make_cells(LETTERS)[0].episodes[0].record
+    told = record.model_copy(update={"outcome": record.outcome.model_copy(update={"reasons": ("hunter2hunter2",)})})
+    folder = store.begin(record.episode_key, {"prompt": "use hunter2hunter2"})
+    store.finish(told)
+    assert not [path for path in folder.iterdir() if "hunter2" in path.read_text(encoding="utf-8")]
+    assert yaml.safe_load((folder / "spec.yaml").read_text(encoding="utf-8")) == {"prompt": "use [redacted]"}
+
+
+def damage(folder: Path, how: str) -> None:
+    path = folder / "episode.json"
+    body = json.loads(path.read_text(encoding="utf-8"))
+    match how:
+        case "cut off":
+            path.write_bytes(path.read_bytes()[:100])
+        case "empty":
+            path.write_bytes(b"")
+        case "another key":
+            path.write_text(json.dumps({**body, "episode_key": "0" * 64}), encoding="utf-8")
+        case "newer":
+            path.write_text(json.dumps({**body, "schema": "geode.episode/2", "extra": 1}), encoding="utf-8")
+        case "a score of NaN":
+            path.write_text(json.dumps({**body, "outcome": {"kind": "PASS", "score": float("nan")}}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ("cut off", "not the JSON of a record"),
+        ("empty", "not the JSON of a record"),
+        ("another key", "the record of another episode, 000000000000"),
+        ("newer", "'geode.episode/2', which this version does not know"),
+        ("a score of NaN", "outcome.score"),
+    ],
+)
+def test_a_damaged_record_is_named_with_what_is_wrong(filled: EpisodeStore, how: str, problem: str) -> None:
+    """A record that cannot be trusted is neither a result nor a missing one, and reading on would hide it."""
+    folder = filled.root.episode(keys_of(filled)[0])
+    damage(folder, how)
+    assert problem in look_at(folder).problem
+    with pytest.raises(RecordDamaged, match=folder.name):
+        load_cells(filled.root, "ablation")
+
+
+def test_an_unknown_experiment_is_refused_with_the_nearest(filled: EpisodeStore) -> None:
+    """The name is typed by hand."""
+    with pytest.raises(UnknownExperiment, match="did you mean 'ablation'"):
+        read_experiment(filled.root, "abaltion")
+
+
+@pytest.mark.parametrize("text", ["", "name: [", "schema: geode.experiment/9\n", "[1, 2]", "a: &a [*a]"])
+def test_a_damaged_experiment_is_named(filled: EpisodeStore, text: str) -> None:
+    """Its episodes are safe, and the message says so."""
+    (filled.root.experiment("ablation") / "experiment.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(RecordDamaged, match="its episodes are safe"):
+        read_experiment(filled.root, "ablation")
+
+
+def test_episodes_are_found_by_the_beginning_of_their_key(filled: EpisodeStore) -> None:
+    """Nobody types 64 digits."""
+    key = keys_of(filled)[0]
+    for digits in (1, 2, 3, 12, 64):
+        assert filled.root.episode(key) in find_episodes(filled.root, key[:digits])
+    assert find_episodes(filled.root, key[:12]) == (filled.root.episode(key),)
+    assert find_episodes(filled.root, "") == find_episodes(filled.root, "../..") == ()
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from experiments.store import locked_root
+from geode.config.paths import StateRoot
+with locked_root(StateRoot(Path(sys.argv[1])), "first"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_sweep_on_the_same_root_is_refused_until_the_first_is_dead(tmp_path: Path) -> None:
+    """Two runs would set each other's episodes aside. A kill leaves no lock behind, because the kernel holds it."""
+    root = StateRoot(tmp_path)
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with (
+            pytest.raises(RootInUse, match=f"process {holder.pid}, which runs the experiment 'first'"),
+            locked_root(root, "second"),
+        ):
+            pass
+        holder.kill()
+        holder.wait()
+    with locked_root(root, "second"):
+        assert json.loads(root.sweep_lock.with_suffix(".json").read_text(encoding="utf-8"))["experiment"] == "second"
+
+
+def test_workspaces_of_killed_runs_are_removed(store: EpisodeStore) -> None:
+    """A workspace is a copy; what it was is in the folder of its episode."""
+    (store.root.workspaces / "left" / "deep").mkdir(parents=True)
+    clean_workspaces(store.root)
+    assert list(store.root.workspaces.iterdir()) == []
