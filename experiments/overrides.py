@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 EXPERIMENT_KEYS = frozenset(
@@ -68,9 +69,13 @@ def _readable(override: str) -> tuple[str, bool]:
     if _PLAIN_LIST.fullmatch(value):
         # A list of one reads like a plain value. Both select the same where both are allowed.
         return f"{key}={value[1:-1].replace(',', '+')}", plain_key
-    value = value.strip("'\"")
+    value = _unquoted(value)
     exact = plain_key and _PLAIN_VALUE.fullmatch(value) is not None and value != "none"
     return f"{key}={re.sub(r'[^A-Za-z0-9_.+-]+', '.', value).strip('.')}", exact
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if re.fullmatch(r"'.*'|\".*\"", value, re.DOTALL) and len(value) > 1 else value
 
 
 def nearest(wrong: str, right: Iterable[str]) -> str:
@@ -82,13 +87,19 @@ def nearest(wrong: str, right: Iterable[str]) -> str:
     return (f"; did you mean {close[0]!r}? There are " if close else "; there are ") + ", ".join(known)
 
 
+def quoted(text: str) -> str:
+    """Return `text` as Hydra reads it back unchanged: in single quotes, with what would end them escaped."""
+    return "'" + re.sub(r"(\\*)('|$)", lambda end: end[1] * 2 + ("\\'" if end[2] else ""), text) + "'"
+
+
 def how_to_quote(override: str) -> str:
     """Say how `override` is written so that both the shell and Hydra take its value as text."""
     key, has_value, value = override.partition("=")
     if not has_value:
         return "an override is KEY=VALUE, for instance repeats=5"
-    text = value.strip("'\"").replace("'", "\\'")
+    text = quoted(_unquoted(value))
+    shell = f'{key}="{text}"' if not set(text) & set('"$`\\!') else shlex.quote(f"{key}={text}")
     return (
         "letters outside ASCII, blanks and any of # , : = ( ) [ ] { } need quotes that reach Hydra,"
-        f" inside those of the shell: {key}=\"'{text}'\""
+        f" inside those of the shell: {shell}"
     )

@@ -92,11 +92,13 @@ def counts_table(counts: Counts) -> Table:
     for heading in (*OutcomeKind, "pass rate"):
         table.add_column(heading, justify="right")
     for variant, of_variant in counts.items():
-        table.add_row(variant, *(str(of_variant.get(kind, 0)) for kind in OutcomeKind), pass_rate(of_variant))
+        rate = pass_rate(of_variant)
+        shown = "-" if rate is None else f"{rate:.3f}"
+        table.add_row(variant, *(str(of_variant.get(kind, 0)) for kind in OutcomeKind), shown)
     return table
 
 
-def pass_rate(counts: Mapping[OutcomeKind, int]) -> str:
-    """Return PASS among what was measured, as text; INVALID episodes measured nothing."""
+def pass_rate(counts: Mapping[OutcomeKind, int]) -> float | None:
+    """Return PASS among what was measured; INVALID episodes measured nothing."""
     measured = counts.get(OutcomeKind.PASS, 0) + counts.get(OutcomeKind.FAIL, 0)
-    return f"{counts.get(OutcomeKind.PASS, 0) / measured:.3f}" if measured else "-"
+    return counts.get(OutcomeKind.PASS, 0) / measured if measured else None

@@ -73,6 +73,8 @@ def print_report(report: Report, console: Console) -> None:
     console.print(f"{report.experiment}: {report.ran} episodes run, {reused} reused, {report.planned} in all.")
     for reason, times in sorted(report.invalid_reasons.items(), key=lambda pair: -pair[1])[:_SHOWN]:
         console.print(f"INVALID {times} x {reason}", markup=False)
+    if any(of_variant.get(OutcomeKind.INVALID) for of_variant in report.counts.values()):
+        console.print("INVALID episodes measured nothing. To run them again: the same command with invalid=rerun")
     for problem in report.sink_problems:
         console.print(f"sink failed: {problem}", markup=False)
     if report.sink_problems:
@@ -110,7 +112,7 @@ def plan_to_json(plan: Plan) -> dict[str, JsonValue]:
 def print_plan(plan: Plan, console: Console) -> None:
     """Show what would run, and what is reused."""
     experiment = plan.experiment
-    console.print(f"{experiment.name}: {experiment.question}", markup=False)
+    console.print(f"{experiment.name}: {experiment.question or 'no question on record'}", markup=False)
     tasks, families = experiment.ruler.tasks, {task.family for task in experiment.ruler.tasks}
     console.print(
         f"ruler {experiment.ruler.ruler_id}: {len(tasks)} tasks in {len(families)} families,"

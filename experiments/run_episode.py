@@ -104,7 +104,7 @@ async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder
     with _workspace(parts, spec) as workspace:
         attempt = await _attempt(parts, spec, task, workspace, folder)
         outcome = _judge(attempt, task, workspace)
-    hidden = {str(workspace): "/workspace", str(folder): "", str(parts.root.path): ""}
+    hidden = {str(workspace): "/workspace", str(task.fixtures): "fixtures", str(parts.root.path): "GEODE_HOME"}
     reasons = tuple(_without_paths(reason, hidden) for reason in outcome.reasons)
     return _record(
         spec,
@@ -170,7 +170,7 @@ def _disk_failure(detail: str, folder: Path) -> OSError:
 
 def _judge(attempt: _Attempt, task: Task, workspace: Path) -> Outcome:
     if attempt.problem:
-        return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the session did not run: {attempt.problem}",))
+        return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the session broke: {attempt.problem}",))
     try:
         return task.verify(workspace)
     except Exception as error:  # noqa: BLE001

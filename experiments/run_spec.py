@@ -46,7 +46,7 @@ class FileSections(_Node):
 
     kind: Literal["file_sections"]
     path: Annotated[str, Field(min_length=1)]
-    sections: tuple[str, ...]
+    sections: tuple[str, ...] = ()
 
 
 class RulesFolder(_Node):

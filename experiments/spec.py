@@ -25,7 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from experiments.catalogue import unknown_names
 from experiments.config_dir import config_dir
-from experiments.overrides import EXPERIMENT_KEYS, how_to_quote, nearest, override_key, root_key, variant_name
+from experiments.overrides import EXPERIMENT_KEYS, how_to_quote, nearest, override_key, quoted, root_key, variant_name
 from experiments.records import VariantName
 from experiments.run_spec import InvalidSpec, Problem, RunSpec, build_run_spec
 
@@ -129,7 +129,7 @@ def launch(task: Callable[[object], float], arguments: Sequence[str], sweep_dir:
     own = [_quoted_if_group(argument) for argument in arguments]
     before = sys.argv
     # `hydra.main` reads sys.argv and nothing else, and it prints what it catches unless it is asked for the error.
-    sys.argv = ["geode", *own[:at], "hydra.mode=MULTIRUN", f"hydra.sweep.dir='{sweep_dir}'", *own[at:]]
+    sys.argv = ["geode", *own[:at], "hydra.mode=MULTIRUN", f"hydra.sweep.dir={quoted(str(sweep_dir))}", *own[at:]]
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         with _explained(arguments[at:], None):
@@ -236,7 +236,7 @@ def _as_hydra_takes_it(argument: str) -> str:
     key = override.key_or_group
     raw = argument.split("=", 1)[-1]
     if key in _TEXT_KEYS and not override.is_sweep_override() and isinstance(override.value(), bool | int | float):
-        return f"{key}='{raw}'"
+        return f"{key}={quoted(raw)}"
     if not (config_dir() / key).is_dir() or override.is_delete():
         return argument
     values: list[Any] = (
