@@ -1,9 +1,11 @@
 """Secrets and text hygiene: what is cleaned once, at the boundary, and is then the same in every store."""
 
 import base64
+import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 REDACTED = "[redacted]"
 _MIN_SECRET_CHARS = 8  # shorter values ("true", "1234") stand in too much honest text
@@ -35,12 +37,12 @@ class Redactor:
     needles: tuple[str, ...] = ()
 
     @classmethod
-    def of_environment(cls, environment: dict[str, str]) -> "Redactor":
-        """Know every value whose variable is named like a secret, as it is, and in base64 and URL form."""
+    def of_environment(cls, environment: Mapping[str, str]) -> "Redactor":
+        """Know every value whose variable is named like a secret, as it is, and in base64, URL and JSON form."""
         needles: set[str] = set()
         for name, value in environment.items():
             if _NAMED_LIKE_A_SECRET.search(name) and len(value) >= _MIN_SECRET_CHARS:
-                needles |= {value, quote(value, safe=""), base64.b64encode(value.encode()).decode().rstrip("=")}
+                needles.update(_forms(value))
         return cls(needles=tuple(sorted(needles, key=lambda needle: (-len(needle), needle))))
 
     def redact(self, text: str) -> str:
@@ -49,3 +51,16 @@ class Redactor:
             if needle in text:
                 text = text.replace(needle, REDACTED)
         return _SHAPED_LIKE_A_SECRET.sub(REDACTED, text)
+
+
+def _forms(value: str) -> Iterator[str]:
+    raw = value.encode("utf-8", "surrogateescape")  # as the environment held it
+    yield clean_text(value)
+    yield from (quote(raw, safe=""), quote(raw), quote_plus(raw))
+    yield from (json.dumps(clean_text(value), ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True))
+    for before in range(3):
+        # Base64 goes by three bytes, so a value inside other text has one of three forms. Its first and last digit
+        # also hold bits of its neighbours, and are left out.
+        encoded = base64.b64encode(bytes(before) + raw).rstrip(b"=").decode()
+        inside = encoded[(0, 2, 3)[before] : None if (before + len(raw)) % 3 == 0 else -1]
+        yield from (inside, inside.replace("+", "-").replace("/", "_"))
