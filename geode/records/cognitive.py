@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 _MAX_STEPS = 50
-_CHECKLIST_LINE = re.compile(r"^\s*(?:[-*]|\d+[.)])\s+\[([ xX~-])\]\s+(.{1,300})$", re.MULTILINE)
+_CHECKLIST_LINE = re.compile(r"^[ \t]*(?:[-*]|\d{1,3}[.)])[ \t]+\[([ xX~-])\][ \t]+(.{1,300})$", re.MULTILINE)
 
 
 class StepStatus(StrEnum):

@@ -8,12 +8,12 @@ connections. Readers of a running session read its timeline.
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-_BUSY_TIMEOUT_MS = 5_000
+_BUSY_TIMEOUT_S = 5.0
 
 
 class Durability(StrEnum):
@@ -46,23 +46,34 @@ class Database:
         path: the file; it is created with its schema if it does not exist.
         migrations: SQL scripts; script n takes the schema from version n to n + 1.
         durability: `PROCESS` is synchronous=NORMAL, `POWER` is FULL.
+        busy_timeout_s: how long to wait for another process to let go of the file.
+
+    Raises:
+        RecordError: if it cannot be opened; nothing was written to it.
     """
 
-    def __init__(self, path: Path, migrations: Sequence[str], durability: Durability) -> None:
+    def __init__(
+        self,
+        path: Path,
+        migrations: Sequence[str],
+        durability: Durability,
+        *,
+        busy_timeout_s: float = _BUSY_TIMEOUT_S,
+    ) -> None:
         self.path = path
         self._owner = os.getpid()
         existed = path.exists()
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_TIMEOUT_MS / 1000)
-            execute = self._connection.execute
-            execute("PRAGMA locking_mode=EXCLUSIVE")
-            execute("PRAGMA journal_mode=WAL")
-            execute(f"PRAGMA synchronous={'FULL' if durability is Durability.POWER else 'NORMAL'}")
-            if existed:
-                self._check()
-            self._migrate(migrations)
+            self._connection = sqlite3.connect(path, isolation_level=None, timeout=busy_timeout_s)
         except sqlite3.Error as error:
             raise self._explained(error) from error
+        try:
+            self._prepare(migrations, durability, existed=existed)
+        except BaseException as error:
+            self._connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._explained(error) from error
+            raise
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -71,23 +82,27 @@ class Database:
         Raises:
             RecordError: if the write did not become durable; nothing of it is then stored.
         """
-        if os.getpid() != self._owner:
-            raise RecordError(f"{self.path.name} was opened by process {self._owner}; a fork may not write to it")
+        self._refuse_fork()
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+            yield self._connection
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except BaseException as error:
+            # SQLite has rolled back by itself where the disk was full or failed.
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise self._explained(error) from error
+                with suppress(sqlite3.Error):  # the error that led here is the one to tell
+                    self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise self._explained(error) from error
+            raise
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
+        """Return all rows of a query.
+
+        Raises:
+            RecordError: if they cannot be read.
+        """
+        self._refuse_fork()
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
@@ -95,7 +110,21 @@ class Database:
 
     def close(self) -> None:
         """Close the file. The write-ahead log is folded in and removed."""
-        self._connection.close()
+        if os.getpid() == self._owner:  # closing writes, so a fork leaves it alone
+            self._connection.close()
+
+    def _refuse_fork(self) -> None:
+        if os.getpid() != self._owner:
+            raise RecordError(f"{self.path.name} was opened by process {self._owner}; a fork may not use it")
+
+    def _prepare(self, migrations: Sequence[str], durability: Durability, *, existed: bool) -> None:
+        execute = self._connection.execute
+        execute("PRAGMA locking_mode=EXCLUSIVE")
+        execute("PRAGMA journal_mode=WAL")
+        execute(f"PRAGMA synchronous={'FULL' if durability is Durability.POWER else 'NORMAL'}")
+        if existed:
+            self._check()
+        self._migrate(migrations)
 
     def _check(self) -> None:
         verdict = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]

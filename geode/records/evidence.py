@@ -20,11 +20,11 @@ class EvidenceLedger:
 
     def note(self, about: str, text: str) -> None:
         """Write one line: what it is about, and the text, redacted and cut to 4,000 characters."""
-        safe = self._redactor.redact(clean_text(text))[:_MAX_CHARS]
+        safe, safe_about = (self._redactor.redact(clean_text(part))[:_MAX_CHARS] for part in (text, about))
         try:
             if self._lines is None:
                 self._lines = JsonLines(self._path, {"schema": EVIDENCE_SCHEMA, "session_id": self._session_id})
-            self._lines.append({"at": rfc3339(self._clock.now()), "about": about, "text": safe})
+            self._lines.append({"at": rfc3339(self._clock.now()), "about": safe_about, "text": safe})
         except OSError:
             self.lost += 1
 

@@ -52,7 +52,10 @@ class SessionFolder:
             FileNotFoundError: if there is none: this is no session folder.
             ValueError: if it cannot be read, or was written by a newer version.
         """
-        body = json.loads(self.state.read_text(encoding="utf-8"))
+        try:
+            body = json.loads(self.state.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{self.state} cannot be read ({error}); keep it, and start a new session") from error
         if not isinstance(body, dict) or body.get("schema") != STATE_SCHEMA:
             raise ValueError(f"{self.state} is no {STATE_SCHEMA} record; it may be from a newer version of GEODE")
         return body
@@ -68,6 +71,17 @@ def write_atomically(path: Path, text: str, *, durable: bool = False) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         temporary.replace(path)
+        if durable:
+            _sync_folder(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    # The file's name is content of its folder, and is lost with it.
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,5 +1,6 @@
 """Append-only JSON lines: one writer, order by a sequence number, and a torn last line that hurts nobody."""
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 _TAIL_BYTES = 1 << 16
+_CLOSED = -1
 
 
 class JsonLines:
@@ -32,16 +34,21 @@ class JsonLines:
         self._seq = (self._seq or 0) + 1
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._fd)
+        """Close the file. What is appended afterwards is refused."""
+        if self._fd != _CLOSED:
+            os.close(self._fd)
+            self._fd = _CLOSED
 
     def _write(self, body: Mapping[str, JsonValue]) -> None:
+        if self._fd == _CLOSED:
+            # The system may have given the number to another file since.
+            raise OSError(errno.EBADF, "the record is closed", str(self.path))
         line = (json.dumps(body, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
         written = os.write(self._fd, line)
         if written != len(line):
             # The disk filled up inside the line. End it, so that the next line stands alone.
             os.write(self._fd, b"\n")
-            raise OSError(28, "the line was written in part", str(self.path))
+            raise OSError(errno.ENOSPC, "the line was written in part", str(self.path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,17 +84,27 @@ def _last_seq(path: Path) -> int | None:
     if size == 0:
         return None
     with path.open("r+b") as file:
-        file.seek(max(0, size - _TAIL_BYTES))
-        tail = file.read()
+        length = _TAIL_BYTES
+        while True:
+            file.seek(max(0, size - length))
+            tail = file.read()
+            seq = _seq_of_last_object(tail)
+            if seq is not None or length >= size:
+                break
+            length *= 16  # the tail holds no whole line
         if not tail.endswith(b"\n"):
             file.seek(0, os.SEEK_END)
             file.write(b"\n")
+    return seq or 0
+
+
+def _seq_of_last_object(tail: bytes) -> int | None:
     for text in reversed(tail.splitlines()):
         try:
             body = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(body, dict):
             seq = body.get("seq", 0)
             return seq if isinstance(seq, int) else 0
-    return 0
+    return None
