@@ -102,6 +102,14 @@ class Scaffold(_Part):
     sub_agents: tuple[SubAgentContract, ...] = ()
     limits: LoopLimits = LoopLimits()
 
+    @model_validator(mode="after")
+    def _hooks_are_unique(self) -> Self:
+        # A hook's memory is kept by its name.
+        names = [choice.name for choice in self.hooks]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"the scaffold names the hook {', '.join(map(repr, twice))} more than once")
+        return self
+
     @property
     def scaffold_id(self) -> str:
         """The first 12 hex digits of the SHA-256 of the canonical JSON of this scaffold."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from geode.authority import SafetyLevel
 from geode.canonical import canonical_json
@@ -26,6 +26,17 @@ from geode.scaffold import HookChoice
 _TIME_LIMIT_S = 5.0
 
 
+def _is_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression ({error})") from error
+    return text
+
+
+_Pattern = Annotated[str, AfterValidator(_is_pattern)]
+
+
 class _Options(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +44,7 @@ class _Options(BaseModel):
 class RequireTestRunOptions(_Options):
     """`commands` is searched in a shell command to tell whether it runs a test or a check."""
 
-    commands: str = r"(?i)(\b|_)(py)?(test|check|verify|validate)s?(_|\b)"
+    commands: _Pattern = r"(?i)(\b|_)(py)?(test|check|verify|validate)s?(_|\b)"
 
 
 class RequireTestRun:
@@ -82,7 +93,7 @@ class RequireTestRun:
 class ProtectTestsOptions(_Options):
     """`paths` is searched in a path to tell whether it is a test or a check."""
 
-    paths: str = r"(?i)(^|/)(tests?/|test_[^/]*$|[^/]*_test\.\w+$|conftest\.py$|check[^/]*\.(sh|py|awk)$)"
+    paths: _Pattern = r"(?i)(^|/)(tests?/|test_[^/]*$|[^/]*_test\.\w+$|conftest\.py$|check[^/]*\.(sh|py|awk)$)"
 
 
 class ProtectTests:
@@ -149,9 +160,9 @@ class StopRepeats:
                     )
             case ToolEnded():
                 call, result = _digest(event.tool, event.arguments), _digest(event.text)
-                if event.level > SafetyLevel.READ and not event.is_error:
-                    self._seen.clear()  # the workspace may have changed, so an equal call may now say something new
                 before, times = self._seen.pop(call, (result, 0))
+                if event.level > SafetyLevel.READ and not event.is_error:
+                    self._seen.clear()  # the workspace may have changed, so other calls may now say something new
                 self._seen[call] = (result, times + 1 if before == result else 1)
                 while len(self._seen) > self._options.window:
                     del self._seen[next(iter(self._seen))]
@@ -204,7 +215,9 @@ def build_hooks(choices: tuple[HookChoice, ...], registered: Mapping[str, HookFa
             raise UnknownHook(f"no hook is named {choice.name!r}; there are {', '.join(sorted(registered))}")
         try:
             hooks.append(registered[choice.name](choice.options))
-        except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        except ValueError as error:
+            problems = str(error)
+            if isinstance(error, ValidationError):
+                problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
             raise UnknownHook(f"hook {choice.name!r} does not take these options ({problems})") from error
     return tuple(hooks)

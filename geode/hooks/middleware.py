@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 
 from pydantic import JsonValue
 
+_ROOT = "/workspace"
+
 RequestMiddleware = Callable[[str, dict[str, JsonValue]], dict[str, JsonValue]]
 """Takes a tool's name and its arguments and returns the arguments to go on with. It may raise `ToolFailed` to refuse.
 
@@ -25,7 +27,11 @@ def fold_workspace_paths(tool: str, arguments: dict[str, JsonValue]) -> dict[str
     path = arguments.get("path")
     if tool == "shell" or not isinstance(path, str):
         return arguments
-    folded = path.strip().removeprefix("/workspace/").removeprefix("./")
-    if folded in ("/workspace", ""):
-        folded = "."
+    trimmed = path.strip()
+    inside = trimmed == _ROOT or trimmed.startswith(f"{_ROOT}/") or not trimmed.startswith("/")
+    if not inside:
+        return arguments
+    # ".." stays as it is: where it leads depends on links, which only the workspace can follow.
+    parts = [part for part in trimmed.removeprefix(_ROOT).split("/") if part not in ("", ".")]
+    folded = "/".join(parts) or "."
     return arguments if folded == path else {**arguments, "path": folded}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from geode.events import Event
 
 Observer = Callable[[Event], None]
-"""Called with each event, on the session's thread. What it raises is reported once, and it is asked again."""
+"""Called with each event, on the session's thread. What it raises is reported, and it is asked again."""
 
 
 class HookSystem:
