@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -10,8 +11,9 @@ from pydantic import JsonValue
 
 from geode.canonical import canonical_json
 from geode.clock import Clock
-from geode.events import CallEnd, CallEnded, HookDecided, preview
+from geode.events import PREVIEW_CHARS, CallEnd, CallEnded, HookDecided, preview
 from geode.executor.approval import ApprovalRequest, Approver
+from geode.executor.dispatch import dispatch
 from geode.executor.locks import ResourceLocks
 from geode.executor.policy import Authority, Mode, rule
 from geode.hooks.middleware import RequestMiddleware, apply_middleware
@@ -22,9 +24,9 @@ from geode.llm.messages import ToolResult, ToolUse
 from geode.records.database import RecordError
 from geode.records.receipts import EffectReceiptStore, ReceiptKey
 from geode.redaction import Redactor, clean_text
-from geode.tools.arguments import ArgumentsRefused, check_arguments, parse_arguments
+from geode.tools.arguments import BadArguments, check_arguments, parse_arguments
 from geode.tools.plan import BoundToolPlan
-from geode.tools.spec import Arguments, SafetyLevel, ToolFailed, ToolOutput, ToolSpec
+from geode.tools.spec import Arguments, SafetyLevel, ToolFailed, ToolSpec
 
 RESULT_CHARS_MAX = 30_000
 _RECEIPT_CHARS_MAX = 2_000
@@ -42,7 +44,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutedCall:
-    """What became of one call. `contexts` are texts that hooks want the model to read beside the result.
+    """What became of one call. `stage` names where it was refused, and is empty when it ran.
+
+    `contexts` are texts that hooks want the model to read beside the result.
 
     `lost_record` is set if the effect ran but its end could not be made durable: the session must not go on.
     """
@@ -58,15 +62,6 @@ class _Refused(Exception):  # noqa: N818  (a call's fate, not a program's error)
     def __init__(self, stage: str, reason: str) -> None:
         super().__init__(reason)
         self.stage, self.reason = stage, reason
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
-    """How the dispatch ended, before anybody else looks at it."""
-
-    end: CallEnd
-    text: str
-    is_error: bool
 
 
 class ToolExecutor:
@@ -92,36 +87,48 @@ class ToolExecutor:
         self._middleware = tuple(middleware)
 
     async def aexecute(self, call: ToolUse, place: Place) -> ExecutedCall:
-        """Return exactly one result for `call`, whatever happens to it. Only a cancellation passes through."""
+        """Return exactly one result for `call`, whatever happens to it.
+
+        A cancellation ends the call and comes back as its result. Whoever was cancelled asks its own task.
+        """
         began = self._clock.monotonic_s()
         try:
             spec, arguments = await self._authorised(call, place)
             executed = await self._run(spec, arguments, call, place)
         except _Refused as refusal:
-            text = f"refused at {refusal.stage}: {refusal.reason}"
-            if refusal.stage == "hook":
-                text = f"refused by hook: {refusal.reason}"
-            executed = ExecutedCall(
-                result=ToolResult(call_id=call.call_id, text=self._safe(text), is_error=True),
-                end=CallEnd.NOT_STARTED,
-                stage=refusal.stage,
-            )
+            where = "by hook" if refusal.stage == "hook" else f"at {refusal.stage}"
+            executed = self._not_started(call, refusal.stage, f"refused {where}: {refusal.reason}")
+        except asyncio.CancelledError:
+            executed = self._not_started(call, "cancelled", "not started: the session was stopped first")
+        self._tell(call, executed, place, began)
+        return executed
+
+    def refuse(self, call: ToolUse, place: Place, stage: str, text: str) -> ExecutedCall:
+        """Return the result of a call that is not even looked at, and put it on record like any other."""
+        executed = self._not_started(call, stage, text)
+        self._tell(call, executed, place, self._clock.monotonic_s())
+        return executed
+
+    def _not_started(self, call: ToolUse, stage: str, text: str) -> ExecutedCall:
+        result = ToolResult(call_id=call.call_id, text=self._safe(text), is_error=True)
+        return ExecutedCall(result=result, end=CallEnd.NOT_STARTED, stage=stage)
+
+    def _tell(self, call: ToolUse, executed: ExecutedCall, place: Place, began_s: float) -> None:
         self._observers.emit(
             CallEnded(
                 turn=place.turn,
                 round=place.round,
                 call_id=call.call_id,
-                tool=preview(call.name, 80),
-                arguments=self._redactor.redact(preview(clean_text(call.arguments))),
+                tool=self._excerpt(call.name, 80),
+                arguments=self._excerpt(call.arguments),
                 end=executed.end.value,
                 is_error=executed.result.is_error,
                 stage=executed.stage,
-                elapsed_ms=round((self._clock.monotonic_s() - began) * 1000, 3),
+                elapsed_ms=round((self._clock.monotonic_s() - began_s) * 1000, 3),
                 result=preview(executed.result.text),
                 result_chars=len(executed.result.text),
             )
         )
-        return executed
 
     async def _authorised(self, call: ToolUse, place: Place) -> tuple[ToolSpec, dict[str, JsonValue]]:
         """Return the tool and the final arguments of a call that may run, or raise the refusal."""
@@ -131,13 +138,12 @@ class ToolExecutor:
             hint = f"; did you mean {nearest!r}?" if nearest else ""
             raise _Refused("scope", f"no tool is named {preview(call.name, 80)!r}{hint}")
         try:
-            arguments = parse_arguments(call.arguments, spec.input_schema).value
-            self._check_scope(spec, arguments)
-            arguments = apply_middleware(self._middleware, spec.name, arguments)
-        except ArgumentsRefused as problem:
+            arguments = parse_arguments(call.arguments).arguments
+        except BadArguments as problem:
             raise _Refused("schema", str(problem)) from problem
-        except ToolFailed as problem:
-            raise _Refused("middleware", str(problem)) from problem
+        self._check_scope(spec, arguments)
+        with self._refusing("middleware"):
+            arguments = apply_middleware(self._middleware, spec.name, arguments)
         asks = self._judge(spec, arguments)
         final, hook_asks = await self._asked_hooks(spec, arguments, place)
         if final is not arguments:
@@ -156,10 +162,20 @@ class ToolExecutor:
         return (ruling.reason,) if ruling.authority is Authority.ASK else ()
 
     def _check_scope(self, spec: ToolSpec, arguments: Arguments) -> None:
-        try:
+        with self._refusing("scope"):
             spec.check_scope(arguments)
-        except ToolFailed as problem:
-            raise _Refused("scope", str(problem)) from problem
+
+    @contextmanager
+    def _refusing(self, stage: str) -> Iterator[None]:
+        """Make what a tool's own code raises before anything began a refusal at `stage`."""
+        try:
+            yield
+        except (RecordError, ToolFailed) as problem:
+            raise _Refused(stage, str(problem)) from problem
+        except Exception as error:  # foreign code: what it could not check does not run
+            crash = f"{type(error).__name__}: {error}"
+            self._observers.report(stage, crash)
+            raise _Refused(stage, f"its own code crashed ({crash})") from error
 
     async def _asked_hooks(
         self, spec: ToolSpec, arguments: dict[str, JsonValue], place: Place
@@ -167,14 +183,14 @@ class ToolExecutor:
         """Ask PreToolUse; each hook sees what the ones before it made of the arguments."""
         asks: tuple[str, ...] = ()
         for hook in self._registry.at(HookPoint.PRE_TOOL_USE):
-            event = ToolProposed(tool=spec.name, level=spec.level, arguments=arguments)
+            event = ToolProposed(tool=spec.name, level=spec.level, arguments=_own_copy(arguments))
             answer = await self._registry.ask_one(hook, HookPoint.PRE_TOOL_USE, event)
             if answer is None:
                 continue
             self._told(answer, HookPoint.PRE_TOOL_USE, place)
             match answer.decision:
                 case Rewrite(arguments=rewritten):
-                    arguments = dict(rewritten)
+                    arguments = rewritten
                 case Ask(reason=reason):
                     asks = (*asks, reason)
                 case Block(reason=reason):
@@ -194,7 +210,12 @@ class ToolExecutor:
             arguments_hash=sha256(text.encode()).hexdigest(),
             reason="; ".join(dict.fromkeys(asks)),
         )
-        if not await self._approver.approve(request):
+        try:
+            approved = await self._approver.approve(request)
+        except Exception as error:  # who approves is foreign code: what it raises is no approval
+            self._observers.report("approver", f"{type(error).__name__}: {error}")
+            raise _Refused("approval", f"{request.reason}, and asking failed ({type(error).__name__})") from error
+        if approved is not True:
             raise _Refused("approval", f"{request.reason}, and nobody approved this call")
         # What was approved is what runs: the arguments come back out of the bytes that were shown.
         arguments.clear()
@@ -203,111 +224,113 @@ class ToolExecutor:
     async def _run(self, spec: ToolSpec, arguments: dict[str, JsonValue], call: ToolUse, place: Place) -> ExecutedCall:
         key = ReceiptKey(path=place.path, round=place.round, call_id=call.call_id, attempt=place.attempt)
         has_effect = spec.level > SafetyLevel.READ
+        with self._refusing("lock"):
+            claims = tuple(spec.claims(arguments))
         if has_effect:
             self._admit(key, spec, arguments)
-        lost = ""
         try:
-            async with self._locks.hold(spec.claims(arguments)):
+            async with self._locks.hold(claims):
                 if has_effect:
                     self._start(key)
-                ended = await self._dispatch(spec, arguments, has_effect=has_effect)
+                ended = await dispatch(spec, _own_copy(arguments))
         except asyncio.CancelledError:
+            # Only the wait for a resource lets it through, so nothing has begun.
             if has_effect:
-                self._settle_quietly(key)
+                self._end(key, CallEnd.NOT_STARTED, "cancelled")
             raise
-        if has_effect:
-            try:
-                self._receipts.ended(key, ended.end, preview(ended.text, 200) if ended.is_error else "")
-            except RecordError as problem:
-                lost = str(problem)
-        text, contexts = await self._after(spec, arguments, ended, place)
+        if ended.crash:
+            self._observers.report(f"tool {spec.name}", ended.crash)
+        text = self._safe(ended.text)
+        lost = self._end(key, ended.end, preview(text, 200) if ended.is_error else "") if has_effect else ""
+        contexts: tuple[str, ...] = ()
+        if not ended.cancelled:
+            with suppress(asyncio.CancelledError):  # the call has ended, and its true result stands
+                text, contexts = await self._after(spec, arguments, text, place, is_error=ended.is_error)
         return ExecutedCall(
-            result=ToolResult(call_id=call.call_id, text=self._safe(text) or "(no output)", is_error=ended.is_error),
+            result=ToolResult(call_id=call.call_id, text=text, is_error=ended.is_error),
             end=ended.end,
-            contexts=tuple(self._safe(context) for context in contexts),
+            contexts=contexts,
             lost_record=lost,
         )
 
     def _admit(self, key: ReceiptKey, spec: ToolSpec, arguments: dict[str, JsonValue]) -> None:
-        text = canonical_json(arguments)
-        try:
+        with self._refusing("receipt"):
+            text = canonical_json(arguments)
             self._receipts.admit(
                 key,
                 tool=spec.name,
-                arguments=self._redactor.redact(preview(text, _RECEIPT_CHARS_MAX)),
+                arguments=self._excerpt(text, _RECEIPT_CHARS_MAX),
                 arguments_hash=sha256(text.encode()).hexdigest(),
                 intent=spec.intent(arguments) if spec.intent else "",
             )
-        except (RecordError, ToolFailed) as problem:
-            raise _Refused("receipt", str(problem)) from problem
 
     def _start(self, key: ReceiptKey) -> None:
-        try:
+        with self._refusing("receipt"):
             self._receipts.started(key)
-        except RecordError as problem:
-            raise _Refused("receipt", str(problem)) from problem
 
-    def _settle_quietly(self, key: ReceiptKey) -> None:
-        # A cancelled call is on its way out already; if this fails too, reopening the store finds the open receipt.
+    def _end(self, key: ReceiptKey, end: CallEnd, note: str) -> str:
+        """Record how the effect ended; return why that could not be made durable, or nothing."""
         try:
-            self._receipts.ended(key, CallEnd.UNCERTAIN, "cancelled")
+            self._receipts.ended(key, end, note)
         except RecordError as problem:
+            # Reopening the store finds the open receipt and gives it its honest end.
             self._observers.report("effect receipt", str(problem))
-
-    async def _dispatch(self, spec: ToolSpec, arguments: dict[str, JsonValue], *, has_effect: bool) -> _Ended:
-        unknown = CallEnd.UNCERTAIN if has_effect else CallEnd.FAILED
-        try:
-            async with asyncio.timeout(spec.timeout_s) as limit:
-                output: ToolOutput = await spec.handler(arguments)
-        except ToolFailed as failure:
-            return _Ended(end=CallEnd.FAILED, text=str(failure), is_error=True)
-        except TimeoutError:
-            if not limit.expired():
-                return _Ended(end=unknown, text="the tool timed out inside", is_error=True)
-            outcome = "; whether it took effect is unknown" if has_effect else ""
-            return _Ended(end=unknown, text=f"stopped after {spec.timeout_s:g} s{outcome}", is_error=True)
-        except Exception as error:  # noqa: BLE001  (a tool is foreign code; nobody knows how far it came)
-            self._observers.report(f"tool {spec.name}", f"{type(error).__name__}: {error}")
-            outcome = "; whether it took effect is unknown" if has_effect else ""
-            return _Ended(
-                end=unknown, text=f"the tool crashed ({type(error).__name__}: {error}){outcome}", is_error=True
-            )
-        return _Ended(end=CallEnd.SUCCEEDED, text=output.text, is_error=output.is_error)
+            return str(problem)
+        return ""
 
     async def _after(
-        self, spec: ToolSpec, arguments: dict[str, JsonValue], ended: _Ended, place: Place
+        self, spec: ToolSpec, arguments: dict[str, JsonValue], result: str, place: Place, *, is_error: bool
     ) -> tuple[str, tuple[str, ...]]:
-        """Ask PostToolUse. A broken hook leaves the true result, with a warning beside it."""
-        text, contexts = ended.text, []
+        """Ask PostToolUse about what the model would read. A broken hook leaves it, with a warning beside it."""
+        text, contexts = result, []
         for hook in self._registry.at(HookPoint.POST_TOOL_USE):
             event = ToolEnded(
-                tool=spec.name, level=spec.level, arguments=arguments, text=ended.text, is_error=ended.is_error
+                tool=spec.name, level=spec.level, arguments=_own_copy(arguments), text=result, is_error=is_error
             )
             answer = await self._registry.ask_one(hook, HookPoint.POST_TOOL_USE, event)
             if answer is None:
                 continue
             self._told(answer, HookPoint.POST_TOOL_USE, place)
             match answer.decision:
-                case AddContext(text=context):
-                    contexts.append(context)
+                case AddContext(text=context) if context.strip():
+                    contexts.append(self._safe(context))
+                case AddContext():
+                    pass
                 case Withhold(reason=reason):
-                    text = f"[result withheld: {reason}]"
+                    text = self._safe(f"[result withheld: {reason}]")
                 case _:
-                    contexts.append(f"Warning: the hook {answer.hook!r} is broken ({answer.problem}).")
+                    contexts.append(self._safe(f"Warning: the hook {answer.hook!r} is broken ({answer.problem})."))
         return text, tuple(contexts)
 
     def _told(self, answer: Answer, point: HookPoint, place: Place) -> None:
-        self._observers.emit(decided(answer, point, place.turn, place.round))
+        self._observers.emit(decided(answer, point, place.turn, place.round, self._redactor))
+
+    def _excerpt(self, text: str, limit: int = PREVIEW_CHARS) -> str:
+        # Redacted before it is cut: half a secret would not be recognised.
+        return preview(self._redactor.redact(clean_text(text)), limit)
 
     def _safe(self, text: str) -> str:
         text = self._redactor.redact(clean_text(text))
+        if not text.strip():
+            return "(no output)"
         if len(text) <= RESULT_CHARS_MAX:
             return text
         half = RESULT_CHARS_MAX // 2
         return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
 
 
-def decided(answer: Answer, point: HookPoint, turn: int, round_: int) -> HookDecided:
+def _own_copy(arguments: Arguments) -> dict[str, JsonValue]:
+    """Return a copy that its receiver may change without changing what was judged."""
+    return {key: _copied(value) for key, value in arguments.items()}
+
+
+def _copied(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return _own_copy(value)
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+def decided(answer: Answer, point: HookPoint, turn: int, round_: int, redactor: Redactor) -> HookDecided:
     """Return the event that reports what a hook said."""
     decision = answer.decision
     reason = answer.problem
@@ -318,7 +341,7 @@ def decided(answer: Answer, point: HookPoint, turn: int, round_: int) -> HookDec
         round=round_,
         point=point.value,
         hook=answer.hook,
-        decision="block" if decision is None else type(decision).__name__.lower(),
-        reason=preview(reason),
+        decision="broken" if decision is None else type(decision).__name__.lower(),
+        reason=preview(redactor.redact(reason)),
         broken=answer.broken,
     )

@@ -29,6 +29,9 @@ class _Resource:
             self.writing = False
         else:
             self.readers -= 1
+        self.wake()
+
+    def wake(self) -> None:
         while self.waiting and self.admits(exclusive=self.waiting[0][0]):
             wants_exclusive, waiter = self.waiting.popleft()
             if not waiter.done():
@@ -69,6 +72,7 @@ class ResourceLocks:
                 self._release(name, exclusive=exclusive)
             else:
                 resource.waiting = deque(entry for entry in resource.waiting if entry[1] is not waiter)
+                resource.wake()  # whoever stood behind it may share what is held
             raise
 
     def _release(self, name: str, *, exclusive: bool) -> None:

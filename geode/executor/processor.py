@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from geode.events import CallEnd
 from geode.executor.executor import ExecutedCall, Place, ToolExecutor
 from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult, ToolUse
+
+_STOPPED = "not started: the session was stopped first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,28 +34,41 @@ class ToolCallProcessor:
     async def arun(self, uses: Sequence[ToolUse], place: Place) -> BatchResult:
         """Run the batch. It never raises; a cancellation is reported in the result, after every call has its end."""
         runnable, surplus = uses[: self._calls_max], uses[self._calls_max :]
-        cancelled = False
-        done: list[ExecutedCall | None]
         if len(runnable) == 1:
-            try:
-                done = [await self._executor.aexecute(runnable[0], place)]
-            except asyncio.CancelledError:
-                done, cancelled = [None], True
+            calls, cancelled = await self._one(runnable[0], place)
         else:
             tasks = [asyncio.ensure_future(self._executor.aexecute(use, place)) for use in runnable]
-            done, cancelled = await _all_ended(tasks)
-        calls = [call or _cut_short(use) for use, call in zip(runnable, done, strict=True)]
-        calls += [_surplus(use, self._calls_max) for use in surplus]
-        contexts = [context for call in calls for context in call.contexts]
-        blocks: tuple[ToolResult | TextBlock, ...] = (
-            *(call.result for call in calls),
-            *(TextBlock(text=context, origin=Origin.HOST) for context in contexts if context),
-        )
-        return BatchResult(message=Message(role=Role.USER, blocks=blocks), calls=tuple(calls), cancelled=cancelled)
+            cancelled = await _all_ended(tasks)
+            calls = [
+                self._executor.refuse(use, place, "cancelled", _STOPPED) if task.cancelled() else task.result()
+                for use, task in zip(runnable, tasks, strict=True)
+            ]
+        text = f"not started: at most {self._calls_max} calls run in one round; ask for this one again if you need it"
+        calls += [self._executor.refuse(use, place, "limit", text) for use in surplus]
+        return _batch(calls, cancelled=cancelled)
+
+    def refuse(self, uses: Sequence[ToolUse], place: Place, stage: str, text: str) -> BatchResult:
+        """Answer a batch of which nothing is to run."""
+        return _batch([self._executor.refuse(use, place, stage, text) for use in uses])
+
+    async def _one(self, use: ToolUse, place: Place) -> tuple[list[ExecutedCall], bool]:
+        task = asyncio.current_task()
+        assert task is not None
+        before = task.cancelling()
+        return [await self._executor.aexecute(use, place)], task.cancelling() > before
 
 
-async def _all_ended(tasks: Sequence[asyncio.Task[ExecutedCall]]) -> tuple[list[ExecutedCall | None], bool]:
-    """Wait until every task has ended, also when this one is cancelled: no call outlives its batch."""
+def _batch(calls: Sequence[ExecutedCall], *, cancelled: bool = False) -> BatchResult:
+    contexts = [context for call in calls for context in call.contexts]
+    blocks: tuple[ToolResult | TextBlock, ...] = (
+        *(call.result for call in calls),
+        *(TextBlock(text=context, origin=Origin.HOST) for context in contexts),
+    )
+    return BatchResult(message=Message(role=Role.USER, blocks=blocks), calls=tuple(calls), cancelled=cancelled)
+
+
+async def _all_ended(tasks: Sequence[asyncio.Task[ExecutedCall]]) -> bool:
+    """Wait until every task has ended, also when this one is cancelled: no call outlives its batch. Return whether."""
     cancelled = False
     pending = set(tasks)
     while pending:
@@ -64,18 +78,4 @@ async def _all_ended(tasks: Sequence[asyncio.Task[ExecutedCall]]) -> tuple[list[
             cancelled = True
             for task in pending:
                 task.cancel()
-    return [None if task.cancelled() else task.result() for task in tasks], cancelled
-
-
-def _cut_short(use: ToolUse) -> ExecutedCall:
-    text = "cancelled before it ended; work that it began outside may go on, and its outcome is unknown"
-    return ExecutedCall(
-        result=ToolResult(call_id=use.call_id, text=text, is_error=True), end=CallEnd.UNCERTAIN, stage="cancelled"
-    )
-
-
-def _surplus(use: ToolUse, allowed: int) -> ExecutedCall:
-    text = f"not started: at most {allowed} calls run in one round; ask for this one again if you still need it"
-    return ExecutedCall(
-        result=ToolResult(call_id=use.call_id, text=text, is_error=True), end=CallEnd.NOT_STARTED, stage="limit"
-    )
+    return cancelled

@@ -4,10 +4,11 @@ prepare input -> ( prepare call -> call provider -> process tools -> observe and
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from geode.clock import Clock
+from geode.deadline import Halt, run_within
 from geode.events import (
     CheckEnded,
     ContextCompacted,
@@ -24,13 +25,14 @@ from geode.hooks.points import (
     AddContext,
     Block,
     Continue,
+    HookEvent,
     HookPoint,
     PromptSubmitted,
     Repair,
     Stopping,
     TurnVerified,
 )
-from geode.hooks.registry import HookRegistry
+from geode.hooks.registry import Answer, HookRegistry
 from geode.hooks.system import HookSystem
 from geode.llm.errors import LLMError
 from geode.llm.messages import (
@@ -42,29 +44,23 @@ from geode.llm.messages import (
     StepSnapshot,
     StopReason,
     TextBlock,
-    ToolResult,
-    ToolUse,
-    Usage,
 )
-from geode.loop.conversation import (
-    CHARS_PER_TOKEN,
-    Conversation,
-    answers_for_lost_calls,
-    host_message,
-    with_unique_ids,
-)
+from geode.loop.answer import as_message, cleaned, fault_of
+from geode.loop.conversation import CHARS_PER_TOKEN, Conversation, answers_for_lost_calls, host_message, tokens_of
 from geode.loop.limits import passed
-from geode.loop.turn import TurnResult, TurnStop
+from geode.loop.turn import Ending, TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionJudge, CompletionResult, CompletionView, verify_turn_async
 from geode.records.checkpoint import Progress, SessionCheckpoint
 from geode.records.database import RecordError
 from geode.records.receipts import EffectReceiptStore, ReceiptState
-from geode.redaction import clean_text
+from geode.redaction import Redactor, clean_text
 from geode.scaffold import LoopLimits, RepairBudget
 from geode.tools.plan import BoundToolPlan
 
 _CUT_CALL = "not started: your message was cut at the output limit, so this call is incomplete. Send less at once."
 _CUT_TEXT = "Your message was cut at the output limit. Go on where it ended, and send less at once."
+_REFUSED_CALL = "not started: the model refused in the message that asked for it"
+_CHECK_AT_LEAST_S = 1.0  # an answer that came in the last moment is still checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +81,7 @@ class LoopParts:
     clock: Clock
     max_output_tokens: int
     judges: Sequence[CompletionJudge] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ending:
-    stop: TurnStop
-    text: str = ""
-    detail: str = ""
-    verified: bool = False
+    redactor: Redactor = field(default_factory=Redactor)
 
 
 class AgenticLoop:
@@ -104,15 +93,12 @@ class AgenticLoop:
         self._progress, self._cognitive = stored.progress, stored.cognitive
         parts.registry.restore(stored.guards)
         self._conversation = Conversation()
-        self._call_ids: set[str] = set()
         for message in stored.messages:
             self._conversation.append(message)
-            self._call_ids.update(use.call_id for use in message.tool_uses)
         self._conversation.elide_to(self._progress.elided_messages)
         fixed = len(parts.system) + sum(len(s.description) + len(str(s.input_schema)) for s in parts.plan.schemas)
         self._fixed_tokens = fixed // CHARS_PER_TOKEN
-        self._elapsed_before_s = self._progress.elapsed_s
-        self._began_s = parts.clock.monotonic_s()
+        self._elapsed_before_s, self._began_s = 0.0, 0.0
         self._unusable = ""
 
     @property
@@ -133,10 +119,9 @@ class AgenticLoop:
         """
         if not prompt.strip():
             raise ValueError("the prompt is empty; say what you want done")
-        if self.unfinished:
+        if self.unfinished and not self._unusable:
             raise ValueError("an earlier prompt of this session is unfinished; resume it first")
-        self._elapsed_before_s, self._began_s = 0.0, self._parts.clock.monotonic_s()
-        return await self._until_ended(self._prepare_input(clean_text(prompt)))
+        return await self._until_ended(lambda: self._prepare_input(clean_text(prompt)), used_s=0.0)
 
     async def aresume(self) -> TurnResult:
         """Go on with the unfinished prompt. Effects that ended are not run again; calls without a result are answered.
@@ -146,38 +131,41 @@ class AgenticLoop:
         """
         if not self.unfinished:
             raise ValueError("every prompt of this session has ended; there is nothing to resume")
-        return await self._until_ended(self._take_up())
+        return await self._until_ended(self._take_up, used_s=self._progress.elapsed_s)
 
-    async def _until_ended(self, first: Awaitable[_Ending | None]) -> TurnResult:
+    async def _until_ended(self, first: Callable[[], Awaitable[Ending | None]], *, used_s: float) -> TurnResult:
+        self._elapsed_before_s, self._began_s = used_s, self._parts.clock.monotonic_s()
         try:
-            ending = await first
+            if self._unusable:
+                # What is in memory is no longer what is stored; only reopening the session tells them apart.
+                raise RecordError(self._unusable)
+            ending = await first()
             while ending is None:
                 ending = await self._round()
         except RecordError as problem:
             self._unusable = str(problem)
-            ending = _Ending(stop=TurnStop.CHECKPOINT_FAILED, detail=str(problem))
+            ending = Ending(stop=TurnStop.CHECKPOINT_FAILED, detail=str(problem))
         except asyncio.CancelledError:
-            self._ended(_Ending(stop=TurnStop.CANCELLED, detail="cancelled; work begun outside may go on"))
+            self._ended(Ending(stop=TurnStop.CANCELLED, detail="cancelled; work begun outside may go on"))
             raise
         return self._ended(ending)
 
-    async def _round(self) -> _Ending | None:
+    async def _round(self) -> Ending | None:
         prepared = self._prepare_call()
-        if isinstance(prepared, _Ending):
+        if isinstance(prepared, Ending):
             return prepared
         response = await self._call_provider(prepared)
-        if isinstance(response, _Ending):
+        if isinstance(response, Ending):
             return response
-        message = self._accepted(response)
+        message = as_message(response, self._conversation.call_ids)
+        if response.stop is StopReason.REFUSAL:
+            return self._refusal(message)
         if message is None:
             return self._empty_answer()
         self._progress.empty_in_a_row = 0
         if response.stop in (StopReason.MAX_TOKENS, StopReason.PAUSE):
-            return self._cut_answer(message)
+            return self._cut_answer(message, response.stop)
         self._progress.cut_in_a_row = 0
-        if response.stop is StopReason.REFUSAL:
-            self._save(message)
-            return _Ending(stop=TurnStop.MODEL_REFUSED, text=message.text, detail="the model refused")
         if message.tool_uses:
             return self._observe_and_compact(message, await self._process_tools(message))
         self._save(message)
@@ -185,62 +173,63 @@ class AgenticLoop:
 
     # Phase 1 ---------------------------------------------------------------------------------------------------------
 
-    async def _prepare_input(self, prompt: str) -> _Ending | None:
+    async def _prepare_input(self, prompt: str) -> Ending | None:
         """Ask UserPromptSubmit, and make the prompt durable before anything is done about it."""
-        if self._unusable:
-            raise RecordError(self._unusable)
-        blocks = [TextBlock(text=prompt, origin=Origin.USER)]
+        progress, parts = self._progress, self._parts
+        progress.begin_turn()
+        contexts, blocked = await self._submitted(prompt)
+        parts.observers.emit(PromptReceived(turn=progress.turn, text=preview(prompt)))
+        if blocked:
+            return Ending(stop=TurnStop.PROMPT_BLOCKED, detail=blocked)
+        message = Message(role=Role.USER, blocks=(TextBlock(text=prompt, origin=Origin.USER), *contexts))
+        room = parts.limits.context_tokens - self._fixed_tokens - tokens_of(message)
+        self._compact(room, spare_last_round=False)
+        if self._conversation.tokens > room:
+            # It is not kept: no later prompt could be sent behind it.
+            return self._context_full(tokens_of(message))
+        progress.in_turn = True
+        self._cognitive = self._cognitive.model_copy(update={"goal": preview(prompt, 2_000), "last_check": ""})
+        self._save(message)
+        return None
+
+    async def _submitted(self, prompt: str) -> tuple[list[TextBlock], str]:
+        """Return what the hooks add to a prompt, and why it is blocked, if it is."""
+        contexts: list[TextBlock] = []
         blocked = ""
-        self._progress.begin_turn()
-        event = PromptSubmitted(text=prompt)
-        for hook in self._parts.registry.at(HookPoint.USER_PROMPT_SUBMIT):
-            answer = await self._parts.registry.ask_one(hook, HookPoint.USER_PROMPT_SUBMIT, event)
-            if answer is None:
-                continue
-            self._parts.observers.emit(
-                decided(answer, HookPoint.USER_PROMPT_SUBMIT, self._progress.turn, self._progress.round)
-            )
+        for answer in await self._asked(HookPoint.USER_PROMPT_SUBMIT, PromptSubmitted(text=prompt)):
             match answer.decision:
                 case AddContext(text=text) if text.strip():
-                    blocks.append(TextBlock(text=clean_text(text), origin=Origin.HOST))
+                    contexts.append(TextBlock(text=self._parts.redactor.redact(text), origin=Origin.HOST))
                 case Block(reason=reason):
-                    blocked = blocked or reason
+                    blocked = blocked or reason or f"the hook {answer.hook!r} gave no reason"
                 case None:
-                    blocked = blocked or f"the guard {answer.hook!r} is broken ({answer.problem})"
-        self._parts.observers.emit(PromptReceived(turn=self._progress.turn, text=preview(prompt)))
-        self._cognitive = self._cognitive.model_copy(update={"goal": preview(prompt, 2_000), "last_check": ""})
-        body = self._conversation.append(Message(role=Role.USER, blocks=tuple(blocks)))
-        self._parts.checkpoint.save_message(body, self._timed(), self._cognitive)
-        return _Ending(stop=TurnStop.PROMPT_BLOCKED, detail=blocked) if blocked else None
+                    blocked = blocked or _broken(answer)
+        return contexts, blocked
 
-    async def _take_up(self) -> _Ending | None:
+    async def _take_up(self) -> Ending | None:
         """Repair the history that a dead process left, and find where in the prompt it stood."""
         last = self._conversation.messages[-1]
         if self._conversation.awaited:
-            self._save(answers_for_lost_calls(last.tool_uses))
-            self._parts.observers.emit(
-                Notice(
-                    about="resume", text=f"{len(last.tool_uses)} calls had no saved result and were answered as unknown"
-                )
-            )
-        elif last.role is Role.ASSISTANT:
+            round_ = self._progress.round
+            ends = {
+                r.key.call_id: r.state for r in self._parts.receipts.all() if r.key.round == round_ and not r.key.path
+            }
+            self._save(answers_for_lost_calls(last.tool_uses, ends))
+            text = f"{len(last.tool_uses)} calls had no saved result; their receipts answered for them"
+            self._parts.observers.emit(Notice(about="resume", text=text))
+        elif last.role is Role.ASSISTANT and not self._progress.cut_in_a_row:
             return await self._finish(last.text)
         return None
 
     # Phase 2 ---------------------------------------------------------------------------------------------------------
 
-    def _prepare_call(self) -> StepSnapshot | _Ending:
+    def _prepare_call(self) -> StepSnapshot | Ending:
         """Hold the limits, and freeze the call."""
         parts, progress = self._parts, self._progress
         if over := passed(parts.limits, progress, self._elapsed_s()):
-            return _Ending(stop=over[0], detail=over[1])
-        needed = self._fixed_tokens + self._conversation.tokens
-        if needed > parts.limits.context_tokens:
-            detail = (
-                f"about {needed} tokens do not fit into {parts.limits.context_tokens}: system and tools"
-                f" {self._fixed_tokens}, messages {self._conversation.tokens}"
-            )
-            return _Ending(stop=TurnStop.CONTEXT_FULL, detail=detail)
+            return Ending(stop=over[0], detail=over[1])
+        if self._fixed_tokens + self._conversation.tokens > parts.limits.context_tokens:
+            return self._context_full()
         progress.round += 1
         return StepSnapshot(
             session_id=parts.session_id,
@@ -248,7 +237,7 @@ class AgenticLoop:
             round=progress.round,
             model=parts.adapter.model,
             system=parts.system,
-            messages=self._conversation.request(),
+            messages=self._conversation.request(paused=progress.cut_in_a_row > 0),
             tools=parts.plan.schemas,
             plan_hash=parts.plan.plan_hash,
             plan_generation=parts.plan.generation,
@@ -256,22 +245,35 @@ class AgenticLoop:
             history_digest=self._conversation.digest,
         )
 
+    def _context_full(self, prompt_tokens: int = 0) -> Ending:
+        fixed, messages = self._fixed_tokens, self._conversation.tokens
+        detail = (
+            f"about {fixed + messages + prompt_tokens} tokens do not fit into {self._parts.limits.context_tokens}:"
+            f" system and tools {fixed}, messages {messages}"
+        )
+        return Ending(
+            stop=TurnStop.CONTEXT_FULL, detail=f"{detail}, this prompt {prompt_tokens}" if prompt_tokens else detail
+        )
+
     # Phase 3 ---------------------------------------------------------------------------------------------------------
 
-    async def _call_provider(self, snapshot: StepSnapshot) -> ModelResponse | _Ending:
+    async def _call_provider(self, snapshot: StepSnapshot) -> ModelResponse | Ending:
         """Ask the model once. Whoever retries is the adapter's route, not the loop."""
         parts, progress = self._parts, self._progress
-        try:
-            async with asyncio.timeout(max(0.0, parts.limits.seconds - self._elapsed_s())):
-                response = await parts.adapter.acomplete(snapshot)
-        except TimeoutError:
-            return _Ending(
-                stop=TurnStop.TIME_LIMIT, detail=f"the model did not answer within {parts.limits.seconds:g} s"
-            )
-        except LLMError as error:
-            return self._model_failed(f"{type(error).__name__}: {error}")
-        except Exception as error:  # noqa: BLE001  (an adapter that breaks its contract must not break the session)
-            return self._model_failed(f"the adapter is faulty: {type(error).__name__}: {error}")
+        left_s = max(0.0, parts.limits.seconds - self._elapsed_s())
+        finished = await run_within(left_s, lambda: parts.adapter.acomplete(snapshot))
+        if finished.halt is Halt.CANCELLED:
+            raise asyncio.CancelledError
+        if finished.halt is Halt.TIME and finished.interrupted:
+            detail = f"the model did not answer within the {parts.limits.seconds:g} s of this prompt"
+            return Ending(stop=TurnStop.TIME_LIMIT, detail=detail)
+        if isinstance(finished.error, LLMError):
+            return self._model_failed(f"{type(finished.error).__name__}: {finished.error}")
+        if finished.error is not None:
+            return self._model_failed(f"the adapter is faulty: {type(finished.error).__name__}: {finished.error}")
+        if finished.value is None or (fault := fault_of(finished.value)):
+            return self._model_failed(f"the adapter is faulty: {fault if finished.value else 'it returned nothing'}")
+        response = cleaned(finished.value)
         usage = response.usage
         progress.count(usage)
         progress.model_calls += 1
@@ -295,43 +297,48 @@ class AgenticLoop:
         )
         return response
 
-    def _model_failed(self, text: str) -> _Ending:
+    def _model_failed(self, problem: str) -> Ending:
+        text = self._parts.redactor.redact(clean_text(problem))
         self._parts.observers.emit(
             ModelFailed(turn=self._progress.turn, round=self._progress.round, error=preview(text, 2_000))
         )
-        return _Ending(stop=TurnStop.MODEL_FAILED, detail=text)
+        return Ending(stop=TurnStop.MODEL_FAILED, detail=text)
 
-    def _accepted(self, response: ModelResponse) -> Message | None:
-        """Return the response as a message that fits onto the history, or None if nothing is left of it."""
-        texts = [
-            replace(block, text=clean_text(block.text))
-            for block in response.blocks
-            if isinstance(block, TextBlock) and block.text.strip()
-        ]
-        uses = with_unique_ids([block for block in response.blocks if isinstance(block, ToolUse)], self._call_ids)
-        blocks = (*texts, *(replace(use, arguments=clean_text(use.arguments)) for use in uses))
-        return Message(role=Role.ASSISTANT, blocks=blocks, raw=response.raw) if blocks else None
-
-    def _empty_answer(self) -> _Ending | None:
+    def _empty_answer(self) -> Ending | None:
         self._progress.empty_in_a_row += 1
         if self._progress.empty_in_a_row < self._parts.limits.empty_answers_in_a_row:
+            self._save()  # a restart gives no new try
             return None
         detail = f"the model said nothing {self._progress.empty_in_a_row} times in a row"
-        return _Ending(stop=TurnStop.EMPTY_ANSWERS, detail=detail)
+        return Ending(stop=TurnStop.EMPTY_ANSWERS, detail=detail)
 
-    def _cut_answer(self, message: Message) -> _Ending | None:
-        """Keep what came, run none of it, and tell the model: a half call is never completed by guessing."""
-        self._save(message)
-        if message.tool_uses:
-            blocks = tuple(ToolResult(call_id=use.call_id, text=_CUT_CALL, is_error=True) for use in message.tool_uses)
-            self._save(Message(role=Role.USER, blocks=blocks))
-        else:
-            self._save(host_message(_CUT_TEXT))
+    def _cut_answer(self, message: Message, stop: StopReason) -> Ending | None:
+        """Keep what came, run none of it, and let the model go on: a half call is never completed by guessing."""
         self._progress.cut_in_a_row += 1
+        if message.tool_uses:
+            self._save(message, self._refuse(message, "cut", _CUT_CALL))
+        elif stop is StopReason.PAUSE:
+            self._save(message)  # sent back as it is, and the model goes on
+        else:
+            self._save(message, host_message(_CUT_TEXT))
         if self._progress.cut_in_a_row < self._parts.limits.cut_answers_in_a_row:
             return None
-        detail = f"{self._progress.cut_in_a_row} answers in a row were cut at the output limit"
-        return _Ending(stop=TurnStop.CUT_ANSWERS, text=message.text, detail=detail)
+        detail = f"{self._progress.cut_in_a_row} answers in a row were cut or paused"
+        return Ending(stop=TurnStop.CUT_ANSWERS, text=message.text, detail=detail)
+
+    def _refusal(self, message: Message | None) -> Ending:
+        """Keep what the model said with its refusal; it is no answer, and is not checked as one after a restart."""
+        self._progress.in_turn = False
+        if message is not None and message.tool_uses:
+            self._save(message, self._refuse(message, "refusal", _REFUSED_CALL))
+        elif message is not None:
+            self._save(message)
+        return Ending(stop=TurnStop.MODEL_REFUSED, text=message.text if message else "", detail="the model refused")
+
+    def _refuse(self, message: Message, stage: str, text: str) -> Message:
+        batch = self._parts.processor.refuse(message.tool_uses, self._place(), stage, text)
+        self._count(batch)
+        return batch.message
 
     # Phase 4 ---------------------------------------------------------------------------------------------------------
 
@@ -339,21 +346,16 @@ class AgenticLoop:
         """Make the batch durable, then run it. If it cannot be saved, no tool runs."""
         body = self._conversation.append(message)
         self._parts.checkpoint.save_pending(body, len(message.tool_uses), self._timed())
-        place = Place(turn=self._progress.turn, round=self._progress.round)
-        return await self._parts.processor.arun(message.tool_uses, place)
+        return await self._parts.processor.arun(message.tool_uses, self._place())
 
     # Phase 5 ---------------------------------------------------------------------------------------------------------
 
-    def _observe_and_compact(self, message: Message, batch: BatchResult) -> _Ending | None:
+    def _observe_and_compact(self, message: Message, batch: BatchResult) -> Ending | None:
         """Save the complete batch, count it, keep the plan, and shorten the request before it grows too long."""
-        parts, progress = self._parts, self._progress
-        progress.tool_calls += len(batch.calls)
-        progress.tool_errors += sum(call.result.is_error and not call.stage for call in batch.calls)
-        progress.refused_calls += sum(bool(call.stage) for call in batch.calls)
+        parts = self._parts
+        self._count(batch)
         body = self._conversation.append(batch.message)
-        if elided := self._conversation.shorten(parts.limits.context_tokens - self._fixed_tokens):
-            progress.elided_messages = self._conversation.elided
-            parts.observers.emit(ContextCompacted(turn=progress.turn, round=progress.round, elided_rounds=elided))
+        self._compact(parts.limits.context_tokens - self._fixed_tokens, spare_last_round=True)
         self._cognitive = self._cognitive.with_text(message.text)
         parts.checkpoint.save_complete(body, self._timed(), parts.registry.snapshot(), self._cognitive)
         if batch.cancelled:
@@ -362,79 +364,97 @@ class AgenticLoop:
             raise RecordError(batch.lost_record)
         return None
 
+    def _count(self, batch: BatchResult) -> None:
+        self._progress.tool_calls += len(batch.calls)
+        self._progress.tool_errors += sum(call.result.is_error and not call.stage for call in batch.calls)
+        self._progress.refused_calls += sum(bool(call.stage) for call in batch.calls)
+
+    def _compact(self, tokens_max: int, *, spare_last_round: bool) -> None:
+        if rounds := self._conversation.shorten(tokens_max, spare_last_round=spare_last_round):
+            self._parts.observers.emit(
+                ContextCompacted(turn=self._progress.turn, round=self._progress.round, elided_rounds=rounds)
+            )
+        self._progress.elided_messages = self._conversation.elided
+
     # Phase 6 ---------------------------------------------------------------------------------------------------------
 
-    async def _finish(self, answer: str) -> _Ending | None:
+    async def _finish(self, answer: str) -> Ending | None:
         """Hold the proposed end against the completion check, PostVerify and Stop; None means that work goes on."""
-        progress = self._progress
+        progress, budget = self._progress, self._parts.repair
         self._cognitive = self._cognitive.with_text(answer)
-        check = await verify_turn_async(self._view(answer), self._parts.judges)
-        repair, escalation = await self._post_verify(answer, check)
-        decision = "repair" if repair and not escalation else "escalate" if escalation else "accept"
-        self._cognitive = self._cognitive.model_copy(update={"last_check": f"{decision}: {repair or escalation}"[:500]})
+        check = await self._checked(answer)
+        repairs, escalations = await self._post_verify(answer, check)
+        repair, escalation = "\n".join(dict.fromkeys(repairs)), "\n".join(dict.fromkeys(escalations))
+        decision = "escalate" if escalations else "repair" if repairs else "accept"
+        self._cognitive = self._cognitive.model_copy(update={"last_check": f"{decision}: {escalation or repair}"[:500]})
         self._parts.observers.emit(
             CheckEnded(
                 turn=progress.turn,
                 round=progress.round,
                 passed=check.passed,
                 decision=decision,
-                reasons=tuple(preview(reason) for reason in (*check.reasons, repair, escalation) if reason),
+                reasons=tuple(preview(reason) for reason in dict.fromkeys((*check.reasons, *repairs, *escalations))),
                 repairs_used=progress.repairs_used,
             )
         )
-        if escalation:
-            return _Ending(stop=TurnStop.ESCALATED, text=answer, detail=escalation)
-        if repair:
-            if progress.repairs_used >= self._parts.repair.per_prompt:
-                detail = f"{progress.repairs_used} of {self._parts.repair.per_prompt} repairs are used up: {repair}"
-                return _Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=detail)
-            progress.repairs_used += 1
-            self._save(host_message(f"{self._parts.repair.preamble} {repair}".strip()))
-            return None
-        return await self._stop(answer)
+        if escalations:
+            return Ending(stop=TurnStop.ESCALATED, text=answer, detail=escalation)
+        if not repairs:
+            return await self._stop(answer)
+        if progress.repairs_used >= budget.per_prompt:
+            detail = f"{progress.repairs_used} of {budget.per_prompt} repairs are used up: {repair}"
+            return Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=detail)
+        progress.repairs_used += 1
+        self._save(host_message(f"{budget.preamble} {repair}".strip()))
+        return None
 
-    async def _post_verify(self, answer: str, check: CompletionResult) -> tuple[str, str]:
-        """Return the repair instruction and the reason to escalate, each empty if there is none."""
-        repairs = ["\n".join(check.reasons)] if check.outcome is CheckOutcome.REPAIRABLE else []
-        escalation = "\n".join(check.reasons) if check.outcome is CheckOutcome.FAILED else ""
+    async def _checked(self, answer: str) -> CompletionResult:
+        """Run the completion check within what is left of the prompt's time. One that does not end is no pass."""
+        left_s = max(_CHECK_AT_LEAST_S, self._parts.limits.seconds - self._elapsed_s())
+        view = self._view(answer)
+        finished = await run_within(left_s, lambda: verify_turn_async(view, self._parts.judges))
+        if finished.halt is Halt.CANCELLED:
+            raise asyncio.CancelledError
+        if finished.value is not None and not finished.interrupted:
+            return finished.value
+        reason = "The completion check did not end in the time that was left."
+        if finished.error is not None and not finished.interrupted:
+            reason = clean_text(f"The completion check failed ({type(finished.error).__name__}: {finished.error}).")
+        return CompletionResult(outcome=CheckOutcome.FAILED, reasons=(reason,), by="host")
+
+    async def _post_verify(self, answer: str, check: CompletionResult) -> tuple[list[str], list[str]]:
+        """Return the repair instructions and the reasons to escalate; hooks can only add to what the check gave."""
+        repairs = list(check.reasons) if check.outcome is CheckOutcome.REPAIRABLE else []
+        escalations = list(check.reasons) if check.outcome is CheckOutcome.FAILED else []
         event = TurnVerified(
             answer=answer,
             passed=check.passed,
             reasons=check.reasons,
             repairs_left=self._parts.repair.per_prompt - self._progress.repairs_used,
         )
-        for hook in self._parts.registry.at(HookPoint.POST_VERIFY):
-            said = await self._parts.registry.ask_one(hook, HookPoint.POST_VERIFY, event)
-            if said is None:
-                continue
-            self._parts.observers.emit(decided(said, HookPoint.POST_VERIFY, self._progress.turn, self._progress.round))
+        for said in await self._asked(HookPoint.POST_VERIFY, event):
             match said.decision:
                 case Repair(instruction=instruction):
-                    repairs.append(instruction)
+                    repairs.append(self._parts.redactor.redact(instruction))
                 case None:
-                    escalation = escalation or f"the guard {said.hook!r} is broken ({said.problem})"
+                    escalations.append(_broken(said))
                 case other:
-                    escalation = escalation or str(getattr(other, "reason", other))
-        return clean_text("\n".join(dict.fromkeys(repairs))), escalation
+                    escalations.append(str(getattr(other, "reason", "")) or f"the hook {said.hook!r} gave no reason")
+        return repairs, escalations
 
-    async def _stop(self, answer: str) -> _Ending | None:
+    async def _stop(self, answer: str) -> Ending | None:
         """Ask Stop for a continuation, within its bound."""
         progress, allowed = self._progress, self._parts.limits.stop_continuations
         event = Stopping(answer=answer, verified=True, continuations_left=allowed - progress.continuations_used)
-        for hook in self._parts.registry.at(HookPoint.STOP):
-            said = await self._parts.registry.ask_one(hook, HookPoint.STOP, event)
-            if said is None:
-                continue
-            self._parts.observers.emit(decided(said, HookPoint.STOP, progress.turn, progress.round))
+        for said in await self._asked(HookPoint.STOP, event):
             match said.decision:
-                case Continue(instruction=instruction) if progress.continuations_used < allowed and instruction.strip():
+                case Continue(instruction=instruction) if progress.continuations_used < allowed:
                     progress.continuations_used += 1
-                    self._save(host_message(clean_text(instruction)))
+                    self._save(host_message(self._parts.redactor.redact(instruction)))
                     return None
                 case None:
-                    detail = f"the guard {said.hook!r} is broken ({said.problem})"
-                    return _Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=detail)
-        return _Ending(stop=TurnStop.COMPLETED, text=answer, verified=True)
+                    return Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=_broken(said))
+        return Ending(stop=TurnStop.COMPLETED, text=answer, verified=True)
 
     def _view(self, answer: str) -> CompletionView:
         uncertain = self._parts.receipts.all(ReceiptState.UNCERTAIN)
@@ -450,8 +470,23 @@ class AgenticLoop:
 
     # What the phases share -------------------------------------------------------------------------------------------
 
-    def _save(self, message: Message) -> None:
-        self._parts.checkpoint.save_message(self._conversation.append(message), self._timed(), self._cognitive)
+    async def _asked(self, point: HookPoint, event: HookEvent) -> list[Answer]:
+        """Ask every hook of `point` about one event, and report what they said."""
+        answers = []
+        for hook in self._parts.registry.at(point):
+            if answer := await self._parts.registry.ask_one(hook, point, event):
+                turn, round_ = self._progress.turn, self._progress.round
+                self._parts.observers.emit(decided(answer, point, turn, round_, self._parts.redactor))
+                answers.append(answer)
+        return answers
+
+    def _place(self) -> Place:
+        return Place(turn=self._progress.turn, round=self._progress.round)
+
+    def _save(self, *messages: Message) -> None:
+        """Append messages, which become durable together, with all counters and memories."""
+        bodies = [self._conversation.append(message) for message in messages]
+        self._parts.checkpoint.save_messages(bodies, self._timed(), self._parts.registry.snapshot(), self._cognitive)
 
     def _elapsed_s(self) -> float:
         return self._elapsed_before_s + self._parts.clock.monotonic_s() - self._began_s
@@ -460,13 +495,13 @@ class AgenticLoop:
         self._progress.elapsed_s = round(self._elapsed_s(), 3)
         return self._progress
 
-    def _ended(self, ending: _Ending) -> TurnResult:
+    def _ended(self, ending: Ending) -> TurnResult:
         progress = self._progress
         # A cancelled or unsaved prompt stays open, so that it can be resumed.
-        progress.in_turn = ending.stop in (TurnStop.CANCELLED, TurnStop.CHECKPOINT_FAILED)
+        progress.in_turn = progress.in_turn and ending.stop in (TurnStop.CANCELLED, TurnStop.CHECKPOINT_FAILED)
         if not self._unusable:
             try:
-                self._parts.checkpoint.save_state(self._timed(), self._parts.registry.snapshot(), self._cognitive)
+                self._save()
             except RecordError as problem:
                 self._unusable = str(problem)
                 ending = replace(ending, stop=TurnStop.CHECKPOINT_FAILED, detail=str(problem), verified=False)
@@ -480,25 +515,8 @@ class AgenticLoop:
                 text=preview(ending.text or ending.detail),
             )
         )
-        return TurnResult(
-            text=ending.text,
-            stop=ending.stop,
-            detail=ending.detail,
-            verified=ending.verified,
-            rounds=progress.rounds,
-            repairs_used=progress.repairs_used,
-            model_calls=progress.model_calls,
-            tool_calls=progress.tool_calls,
-            tool_errors=progress.tool_errors,
-            refused_calls=progress.refused_calls,
-            usage=Usage(
-                uncached_input_tokens=progress.uncached_input_tokens,
-                cache_write_tokens=progress.cache_write_tokens,
-                cache_read_tokens=progress.cache_read_tokens,
-                output_tokens=progress.output_tokens,
-                cost_usd=progress.cost_usd,
-                cost_source="session",
-            ),
-            latency_ms=progress.latency_ms,
-            simulated=progress.simulated,
-        )
+        return TurnResult.of(ending, progress)
+
+
+def _broken(answer: Answer) -> str:
+    return f"the guard {answer.hook!r} is broken ({answer.problem})"

@@ -3,14 +3,18 @@
 Every check is made when a message is added, so that a request costs nothing to validate however long the history is.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from hashlib import sha256
+from typing import assert_never
 
 from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult, ToolUse, encode_message
+from geode.records.receipts import ReceiptState
 
 CHARS_PER_TOKEN = 4  # a rule of thumb for English and code; a provider's own count replaces it where there is one
 _ELIDED = "[an earlier result of {chars} characters was left out to save space; call the tool again if you need it]"
+_LOST = "The process ended before this call's result was saved."
 _ELIDE_DOWN_TO = 0.6
 _WORTH_ELIDING_CHARS = 400
 
@@ -22,16 +26,16 @@ class IllFormed(ValueError):  # noqa: N818  (named by what is wrong)
 class Conversation:
     """The messages of one session.
 
-    `digest` is a running SHA-256 over the encoded messages. Tool uses are answered one to one, in order, by the
-    message that follows them.
+    Tool uses are answered one to one, in order, by the message that follows them, and no call id occurs twice.
     """
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self._view: list[Message] = []
         self._open: tuple[str, ...] = ()
+        self._call_ids: set[str] = set()
         self._chars = 0
-        self.digest = sha256(b"").hexdigest()
+        self._running = sha256(b"").hexdigest()
         self.elided = 0
 
     @property
@@ -43,6 +47,16 @@ class Conversation:
     def awaited(self) -> tuple[str, ...]:
         """The ids of the calls that the next message must answer."""
         return self._open
+
+    @property
+    def call_ids(self) -> AbstractSet[str]:
+        """The ids of all calls so far."""
+        return self._call_ids
+
+    @property
+    def digest(self) -> str:
+        """A running SHA-256 over the encoded messages, and over how far they are shortened."""
+        return sha256(f"{self._running}/{self.elided}".encode()).hexdigest() if self.elided else self._running
 
     @property
     def tokens(self) -> int:
@@ -57,43 +71,47 @@ class Conversation:
         """
         self._check(message)
         body = encode_message(message)
-        self.digest = sha256(self.digest.encode() + body.encode()).hexdigest()
+        self._running = sha256(self._running.encode() + body.encode()).hexdigest()
         self._messages.append(message)
         self._view.append(message)
         self._chars += _chars(message)
         self._open = tuple(use.call_id for use in message.tool_uses)
+        self._call_ids.update(self._open)
         return body
 
-    def request(self) -> tuple[Message, ...]:
-        """Return the messages to send.
+    def request(self, *, paused: bool = False) -> tuple[Message, ...]:
+        """Return the messages to send. A model that `paused` goes on with its own last message.
 
         Raises:
             IllFormed: if it is not the model's turn.
         """
-        if self._open or not self._view or self._view[-1].role is not Role.USER:
+        if self._open or not self._view or (self._view[-1].role is not Role.USER and not paused):
             raise IllFormed("the history does not end in a message that a model can answer")
         return tuple(self._view)
 
-    def shorten(self, tokens_max: int) -> int:
-        """Leave out old tool results until the request is well below `tokens_max` tokens; return how many messages.
+    def shorten(self, tokens_max: int, *, spare_last_round: bool = True) -> int:
+        """Leave out old tool results until the request is well below `tokens_max` tokens; return of how many rounds.
 
-        The last round is never touched, and nothing but the text of results goes: every pair stays a pair.
+        Nothing but the text of results goes: every pair stays a pair.
         """
         if self.tokens <= tokens_max:
             return 0
-        before = self.elided
-        border = self._last_round_start()
+        rounds = 0
+        border = self._last_round_start() if spare_last_round else len(self._view)
         while self.elided < border and self.tokens > tokens_max * _ELIDE_DOWN_TO:
-            self.elide_to(self.elided + 1)
-        return self.elided - before
+            rounds += self.elide_to(self.elided + 1)
+        return rounds
 
-    def elide_to(self, index: int) -> None:
-        """Leave out the long results of all messages before `index`."""
+    def elide_to(self, index: int) -> int:
+        """Leave out the long results of all messages before `index`; return how many messages that shortened."""
+        shortened = 0
         for at in range(self.elided, min(index, len(self._view))):
             short = _elided(self._view[at])
+            shortened += short is not self._view[at]
             self._chars += _chars(short) - _chars(self._view[at])
             self._view[at] = short
         self.elided = max(self.elided, index)
+        return shortened
 
     def _last_round_start(self) -> int:
         for at in range(len(self._view) - 1, -1, -1):
@@ -118,40 +136,63 @@ class Conversation:
         else:
             if results or self._open:
                 raise IllFormed(f"the calls {list(self._open)} must be answered before the model speaks again")
-            if "" in uses or len(set(uses)) != len(uses):
+            if "" in uses or len(set(uses)) != len(uses) or not self._call_ids.isdisjoint(uses):
                 raise IllFormed(f"call ids must be unique and not empty, but are {list(uses)}")
 
 
-def with_unique_ids(uses: Iterable[ToolUse], taken: set[str]) -> tuple[ToolUse, ...]:
-    """Rename calls whose id is empty or in `taken`, by a stable suffix; `taken` grows.
+def with_unique_ids(uses: Iterable[ToolUse], taken: AbstractSet[str]) -> tuple[ToolUse, ...]:
+    """Rename calls whose id is empty, in `taken` or repeated, by a stable suffix.
 
     Providers repeat ids, within a message and between turns, and refuse a history that does.
     """
-    renamed = []
+    renamed: list[ToolUse] = []
+    given: set[str] = set()
     for position, use in enumerate(uses):
         call_id, suffix = use.call_id or f"call_{position}", 1
         unique = call_id
-        while unique in taken:
+        while unique in taken or unique in given:
             suffix += 1
             unique = f"{call_id}_{suffix}"
-        taken.add(unique)
+        given.add(unique)
         renamed.append(use if unique == use.call_id else replace(use, call_id=unique))
     return tuple(renamed)
 
 
-def answers_for_lost_calls(calls: Sequence[ToolUse]) -> Message:
-    """Return the message that answers calls whose process died before their results were saved."""
-    text = (
-        "the process ended before this call's result was saved; whether it took effect is unknown."
-        " Look before you do it again."
+def answers_for_lost_calls(calls: Sequence[ToolUse], receipts: Mapping[str, ReceiptState]) -> Message:
+    """Return the message that answers calls whose process died before their results were saved.
+
+    `receipts` says what is on record of the effect of a call, by its id.
+    """
+    blocks = tuple(
+        ToolResult(call_id=call.call_id, text=f"{_LOST} {_told(receipts.get(call.call_id))}", is_error=True)
+        for call in calls
     )
-    blocks = tuple(ToolResult(call_id=call.call_id, text=text, is_error=True) for call in calls)
     return Message(role=Role.USER, blocks=blocks)
+
+
+def _told(state: ReceiptState | None) -> str:
+    match state:
+        case None:
+            return "No effect of it is on record; it may not have run at all."
+        case ReceiptState.NOT_STARTED | ReceiptState.ADMITTED:
+            return "It was not started."
+        case ReceiptState.SUCCEEDED:
+            return "It ran and succeeded, and is not to be repeated for its effect."
+        case ReceiptState.FAILED:
+            return "It failed, and had no effect."
+        case ReceiptState.UNCERTAIN | ReceiptState.STARTED:
+            return "Whether it took effect is unknown. Look before you do it again."
+    assert_never(state)
 
 
 def host_message(text: str) -> Message:
     """Return a user message in the host's name."""
     return Message(role=Role.USER, blocks=(TextBlock(text=text, origin=Origin.HOST),))
+
+
+def tokens_of(message: Message) -> int:
+    """Estimate what `message` costs."""
+    return _chars(message) // CHARS_PER_TOKEN
 
 
 def _chars(message: Message) -> int:
@@ -170,4 +211,4 @@ def _elided(message: Message) -> Message:
         else block
         for block in message.blocks
     )
-    return replace(message, blocks=blocks)
+    return message if blocks == message.blocks else replace(message, blocks=blocks)

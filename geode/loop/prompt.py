@@ -9,7 +9,7 @@ from geode.scaffold import PromptSource, Scaffold
 
 WORKSPACE_NOTE = "Your workspace is the folder /workspace. Paths are relative to it or begin with /workspace."
 _MAX_BYTES = 256 * 1024
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t]*#*[ \t]*$", re.MULTILINE)
 
 
 class PromptSourceError(ValueError):

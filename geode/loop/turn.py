@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from geode.llm.messages import Usage
+from geode.records.checkpoint import Progress
 
 
 class TurnStop(StrEnum):
@@ -31,6 +33,16 @@ INFRASTRUCTURE_STOPS = frozenset({TurnStop.MODEL_FAILED, TurnStop.CHECKPOINT_FAI
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a turn ended, before its figures are added."""
+
+    stop: TurnStop
+    text: str = ""
+    detail: str = ""
+    verified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
     """What a turn gave. Counts and usage are those of this prompt, over all processes that worked on it."""
 
@@ -47,3 +59,29 @@ class TurnResult:
     usage: Usage
     latency_ms: int
     simulated: bool
+
+    @classmethod
+    def of(cls, ending: Ending, progress: Progress) -> Self:
+        """Join how a turn ended and what it used."""
+        return cls(
+            text=ending.text,
+            stop=ending.stop,
+            detail=ending.detail,
+            verified=ending.verified,
+            rounds=progress.rounds,
+            repairs_used=progress.repairs_used,
+            model_calls=progress.model_calls,
+            tool_calls=progress.tool_calls,
+            tool_errors=progress.tool_errors,
+            refused_calls=progress.refused_calls,
+            usage=Usage(
+                uncached_input_tokens=progress.uncached_input_tokens,
+                cache_write_tokens=progress.cache_write_tokens,
+                cache_read_tokens=progress.cache_read_tokens,
+                output_tokens=progress.output_tokens,
+                cost_usd=progress.cost_usd,
+                cost_source="session",
+            ),
+            latency_ms=progress.latency_ms,
+            simulated=progress.simulated,
+        )

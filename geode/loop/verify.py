@@ -1,9 +1,11 @@
 """The completion check: may this turn end? Built-in rules first, then the judge that was selected, if any."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
+
+from geode.redaction import clean_text
 
 
 class CheckOutcome(StrEnum):
@@ -63,10 +65,20 @@ async def verify_turn_async(view: CompletionView, judges: Sequence[CompletionJud
     result = CompletionResult(outcome=CheckOutcome.PASS)
     for judge in judges:
         try:
-            result = await judge.judge_completion(view)
+            result = _sound(await judge.judge_completion(view), judge.name)
         except Exception as error:  # noqa: BLE001  (a judge is foreign code; one that is down is no pass)
-            reason = f"The judge {judge.name} is down ({type(error).__name__}: {error})."
+            reason = clean_text(f"The judge {judge.name} is down ({type(error).__name__}: {error}).")
             return CompletionResult(outcome=CheckOutcome.FAILED, reasons=(reason,), by=judge.name)
         if not result.passed:
             return result
     return result
+
+
+def _sound(result: object, judge: str) -> CompletionResult:
+    """Return a judge's result with clean reasons; one that does not pass always has a reason to tell."""
+    if not isinstance(result, CompletionResult) or not isinstance(result.outcome, CheckOutcome):
+        raise TypeError(f"it answered {result!r:.200}")
+    reasons = tuple(clean_text(reason) for reason in result.reasons if reason.strip())
+    if not reasons and not result.passed:
+        reasons = (f"The judge {judge} did not accept the answer, and gave no reason.",)
+    return replace(result, reasons=reasons)

@@ -4,7 +4,7 @@ Two writes a round: the model's message with the batch that it asked for, *befor
 """
 
 import json
-import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Self
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from geode.llm.messages import Message, Usage, decode_message
 from geode.records.cognitive import CognitiveState
-from geode.records.database import Database, Durability, RecordError
+from geode.records.database import Database, Durability, RecordDamaged, RecordError, RecordNewer
 
 SESSION_SCHEMA = "geode.session/1"
 
@@ -25,7 +25,12 @@ _MIGRATIONS = (
     CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     """,
 )
+_OPEN_BATCH = "INSERT INTO batches VALUES (:round, :calls, 0)"
+_CLOSE_BATCH = "UPDATE batches SET complete = 1 WHERE round = :round"
 _SAVE_STATE = "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+Guards = Mapping[str, JsonValue]
+"""What the hooks remember, by the name of the hook."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,13 +64,12 @@ class Progress:
     in_turn: bool = False
 
     def begin_turn(self) -> None:
-        """Start counting for a new prompt; budgets are per prompt."""
+        """Start counting for a new prompt; budgets are per prompt. It is in its turn once it is saved."""
         turn, round_ = self.turn + 1, self.round
         kept = self.elided_messages
         for spec in fields(self):
             setattr(self, spec.name, spec.default)
         self.turn, self.round, self.turn_first_round, self.elided_messages = turn, round_, round_ + 1, kept
-        self.in_turn = True
 
     def count(self, usage: Usage) -> None:
         """Add the usage of one model call."""
@@ -122,6 +126,10 @@ class SessionCheckpoint:
                     connection.executemany(
                         "INSERT INTO meta VALUES (?, ?)", [("schema", SESSION_SCHEMA), ("session_id", session_id)]
                     )
+            elif stored.get("schema") != SESSION_SCHEMA:
+                raise RecordNewer(
+                    f"{path} has schema {stored.get('schema')!r}, this version reads {SESSION_SCHEMA!r}; upgrade GEODE"
+                )
             elif stored.get("session_id") != session_id:
                 raise RecordError(f"{path} belongs to session {stored.get('session_id')}, not to {session_id}")
         except BaseException:
@@ -130,65 +138,66 @@ class SessionCheckpoint:
         return cls(database)
 
     def load(self) -> StoredSession:
-        """Return what was saved; for a new session, the empty one."""
-        state: dict[str, str] = dict(self._db.rows("SELECT key, value FROM state"))
-        self._saved = dict(state)
-        return StoredSession(
-            messages=tuple(decode_message(body) for (body,) in self._db.rows("SELECT body FROM messages ORDER BY seq")),
-            progress=Progress(**json.loads(state["progress"])) if "progress" in state else Progress(),
-            guards=json.loads(state["guards"]) if "guards" in state else {},
-            cognitive=CognitiveState.model_validate_json(state["cognitive"])
-            if "cognitive" in state
-            else CognitiveState(),
-        )
+        """Return what was saved; for a new session, the empty one.
 
-    def save_message(self, body: str, progress: Progress, cognitive: CognitiveState | None = None) -> None:
-        """Append one encoded message that asks for no tool: a prompt, an answer, an instruction of the host."""
-        with self._db.write() as connection:
-            self._append(connection, body, progress)
-            if cognitive is not None:
-                self._put(connection, "cognitive", cognitive.model_dump_json())
+        Raises:
+            RecordError: if it cannot be read, or holds what no version of GEODE wrote.
+        """
+        state: dict[str, str] = dict(self._db.rows("SELECT key, value FROM state"))
+        bodies = self._db.rows("SELECT body FROM messages ORDER BY seq")
+        try:
+            stored = StoredSession(
+                messages=tuple(decode_message(body) for (body,) in bodies),
+                progress=Progress(**json.loads(state.get("progress", "{}"))),
+                guards=json.loads(state.get("guards", "{}")),
+                cognitive=CognitiveState.model_validate_json(state.get("cognitive", "{}")),
+            )
+        except (ValueError, TypeError) as error:
+            raise RecordDamaged(
+                f"{self._db.path} holds a record that cannot be read ({error}); keep it, and start a new session"
+            ) from error
+        self._saved = state
+        return stored
+
+    def save_messages(
+        self, bodies: Sequence[str], progress: Progress, guards: Guards, cognitive: CognitiveState
+    ) -> None:
+        """Append encoded messages that leave no tool to run (a prompt, an answer, the host's words), or none."""
+        self._save(bodies, progress, _state(guards, cognitive))
 
     def save_pending(self, body: str, calls: int, progress: Progress) -> None:
         """Append the model's message and open its batch of `calls` tool calls. No tool may run before this returned."""
-        with self._db.write() as connection:
-            self._append(connection, body, progress)
-            connection.execute("INSERT INTO batches VALUES (?, ?, 0)", (progress.round, calls))
+        self._save((body,), progress, {}, (_OPEN_BATCH, calls))
 
-    def save_complete(
-        self, body: str, progress: Progress, guards: dict[str, JsonValue], cognitive: CognitiveState | None = None
-    ) -> None:
+    def save_complete(self, body: str, progress: Progress, guards: Guards, cognitive: CognitiveState) -> None:
         """Append the results of the open batch and close it, with the state of the guards after it."""
-        with self._db.write() as connection:
-            self._append(connection, body, progress)
-            connection.execute("UPDATE batches SET complete = 1 WHERE round = ?", (progress.round,))
-            if guards:
-                self._put(connection, "guards", json.dumps(guards, separators=(",", ":")))
-            if cognitive is not None:
-                self._put(connection, "cognitive", cognitive.model_dump_json())
-
-    def save_state(self, progress: Progress, guards: dict[str, JsonValue], cognitive: CognitiveState) -> None:
-        """Save counters, guards and cognitive state without a message."""
-        with self._db.write() as connection:
-            self._put(connection, "progress", _encode_progress(progress))
-            self._put(connection, "guards", json.dumps(guards, separators=(",", ":")))
-            self._put(connection, "cognitive", cognitive.model_dump_json())
+        self._save((body,), progress, _state(guards, cognitive), (_CLOSE_BATCH, 0))
 
     def close(self) -> None:
         """Close the file."""
         self._db.close()
 
-    def _append(self, connection: sqlite3.Connection, body: str, progress: Progress) -> None:
-        connection.execute(
-            "INSERT INTO messages VALUES (?, ?, ?, ?)", (self._next, progress.turn, progress.round, body)
-        )
-        self._next += 1
-        self._put(connection, "progress", _encode_progress(progress))
+    def _save(
+        self, bodies: Sequence[str], progress: Progress, state: Mapping[str, str], batch: tuple[str, int] | None = None
+    ) -> None:
+        rows = {"progress": _encode_progress(progress), **state}
+        changed = {key: value for key, value in rows.items() if self._saved.get(key) != value}
+        with self._db.write() as connection:
+            for seq, body in enumerate(bodies, start=self._next):
+                place = (progress.turn, progress.round)
+                connection.execute("INSERT INTO messages VALUES (?, ?, ?, ?)", (seq, *place, body))
+            for row in changed.items():
+                connection.execute(_SAVE_STATE, row)
+            if batch is not None:
+                sql, calls = batch
+                connection.execute(sql, {"round": progress.round, "calls": calls})
+        # Only what became durable counts as saved.
+        self._next += len(bodies)
+        self._saved.update(changed)
 
-    def _put(self, connection: sqlite3.Connection, key: str, value: str) -> None:
-        if self._saved.get(key) != value:
-            connection.execute(_SAVE_STATE, (key, value))
-            self._saved[key] = value
+
+def _state(guards: Guards, cognitive: CognitiveState) -> dict[str, str]:
+    return {"guards": json.dumps(guards, separators=(",", ":")), "cognitive": cognitive.model_dump_json()}
 
 
 def _encode_progress(progress: Progress) -> str:

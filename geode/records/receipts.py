@@ -16,7 +16,7 @@ _MIGRATIONS = (
         path TEXT NOT NULL, round INTEGER NOT NULL, call_id TEXT NOT NULL, attempt INTEGER NOT NULL,
         tool TEXT NOT NULL, arguments TEXT NOT NULL, arguments_hash TEXT NOT NULL, intent TEXT NOT NULL,
         state TEXT NOT NULL, admitted_at TEXT NOT NULL, ended_at TEXT, note TEXT NOT NULL DEFAULT '',
-        settled_by TEXT NOT NULL DEFAULT '', PRIMARY KEY (path, round, call_id, attempt)) WITHOUT ROWID;
+        settled_by TEXT NOT NULL DEFAULT '', PRIMARY KEY (path, round, call_id, attempt));
     """,
 )
 _KEY = "path = ? AND round = ? AND call_id = ? AND attempt = ?"
@@ -68,8 +68,17 @@ class EffectReceipt:
     settled_by: str
 
 
+_FROM: dict[CallEnd, ReceiptState] = {
+    CallEnd.NOT_STARTED: ReceiptState.ADMITTED,
+    CallEnd.SUCCEEDED: ReceiptState.STARTED,
+    CallEnd.FAILED: ReceiptState.STARTED,
+    CallEnd.UNCERTAIN: ReceiptState.STARTED,
+}
+_KNOWN = (ReceiptState.SUCCEEDED, ReceiptState.FAILED, ReceiptState.NOT_STARTED)
+
+
 class EffectReceiptStore:
-    """The receipts of one session. Each method is one durable transaction."""
+    """The receipts of one session. Each method is one durable transaction; a receipt never goes back."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._db = database
@@ -81,18 +90,19 @@ class EffectReceiptStore:
 
         Started without an end becomes *uncertain*, admitted without a start becomes *not started*.
         """
-        store = cls(Database(path, _MIGRATIONS, durability), clock)
-        with store._db.write() as connection:
-            at = rfc3339(clock.now())
-            for state, end in (
-                (ReceiptState.STARTED, ReceiptState.UNCERTAIN),
-                (ReceiptState.ADMITTED, ReceiptState.NOT_STARTED),
-            ):
-                connection.execute(
-                    "UPDATE receipts SET state = ?, ended_at = ?, note = 'the process ended' WHERE state = ?",
-                    (end.value, at, state.value),
-                )
-        return store
+        database = Database(path, _MIGRATIONS, durability)
+        try:
+            with database.write() as connection:
+                at = rfc3339(clock.now())
+                for end in (CallEnd.UNCERTAIN, CallEnd.NOT_STARTED):
+                    connection.execute(
+                        "UPDATE receipts SET state = ?, ended_at = ?, note = 'the process ended' WHERE state = ?",
+                        (end.value, at, _FROM[end].value),
+                    )
+        except BaseException:
+            database.close()
+            raise
+        return cls(database, clock)
 
     def admit(self, key: ReceiptKey, *, tool: str, arguments: str, arguments_hash: str, intent: str) -> None:
         """Record that the effect may begin.
@@ -113,26 +123,32 @@ class EffectReceiptStore:
 
     def started(self, key: ReceiptKey) -> None:
         """Record that the effect begins with the next instruction."""
-        self._move(key, ReceiptState.STARTED, (ReceiptState.ADMITTED,), "", "")
+        self._move(key, ReceiptState.ADMITTED, ReceiptState.STARTED)
 
     def ended(self, key: ReceiptKey, end: CallEnd, note: str = "") -> None:
-        """Record how the effect ended."""
-        self._move(key, ReceiptState(end.value), (ReceiptState.ADMITTED, ReceiptState.STARTED), note, "")
+        """Record how the effect ended, or that an admitted one never began.
+
+        Raises:
+            RecordError: if it cannot end so from where it is.
+        """
+        self._move(key, _FROM[end], ReceiptState(end.value), note=note)
 
     def settle(self, key: ReceiptKey, end: ReceiptState, *, by: str, note: str) -> None:
         """Decide an uncertain effect: `by` is `probe` or `operator`, `note` is why.
 
         Raises:
-            RecordError: if the receipt is not uncertain.
+            RecordError: if the receipt is not uncertain, or `end` is not one that is known.
         """
-        self._move(key, end, (ReceiptState.UNCERTAIN,), note, by)
+        if end not in _KNOWN:
+            raise RecordError(f"an effect is settled as {', '.join(_KNOWN)}, not as {end.value}")
+        self._move(key, ReceiptState.UNCERTAIN, end, note=note, by=by)
 
     def all(self, *states: ReceiptState) -> Sequence[EffectReceipt]:
         """Return the receipts in these states (all, if none is named), oldest first."""
         wanted = [state.value for state in states or tuple(ReceiptState)]
         marks = ", ".join("?" * len(wanted))
         rows = self._db.rows(
-            f"SELECT {_COLUMNS} FROM receipts WHERE state IN ({marks}) ORDER BY round, admitted_at, call_id",
+            f"SELECT {_COLUMNS} FROM receipts WHERE state IN ({marks}) ORDER BY rowid",
             wanted,
         )
         return [_receipt(row) for row in rows]
@@ -141,20 +157,16 @@ class EffectReceiptStore:
         """Close the file."""
         self._db.close()
 
-    def _move(
-        self, key: ReceiptKey, state: ReceiptState, allowed: tuple[ReceiptState, ...], note: str, by: str
-    ) -> None:
-        ended_at = None if state is ReceiptState.STARTED else rfc3339(self._clock.now())
-        marks = ", ".join("?" * len(allowed))
+    def _move(self, key: ReceiptKey, start: ReceiptState, end: ReceiptState, *, note: str = "", by: str = "") -> None:
+        ended_at = None if end is ReceiptState.STARTED else rfc3339(self._clock.now())
         with self._db.write() as connection:
             changed = connection.execute(
-                "UPDATE receipts SET state = ?, ended_at = ?, note = ?, settled_by = ?"
-                f" WHERE {_KEY} AND state IN ({marks})",
-                (state.value, ended_at, note, by, *key.values, *(one.value for one in allowed)),
+                f"UPDATE receipts SET state = ?, ended_at = ?, note = ?, settled_by = ? WHERE {_KEY} AND state = ?",
+                (end.value, ended_at, note, by, *key.values, start.value),
             ).rowcount
             if changed != 1:
                 raise RecordError(
-                    f"call {key.call_id!r} of round {key.round} cannot become {state.value} from where it is"
+                    f"call {key.call_id!r} of round {key.round} is not {start.value}, so it cannot become {end.value}"
                 )
 
 
