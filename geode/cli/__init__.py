@@ -23,7 +23,13 @@ def build() -> typer.Typer:
     for own in (ask, sessions, effects):
         own.register(app)
     for point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda point: point.name):
-        point.load()(app)
+        try:
+            point.load()(app)
+        except ImportError as error:
+            # A broken extension costs its own commands, not those that would tell what is wrong.
+            typer.echo(
+                f"geode: the commands of {point.value!r} are missing ({error}); reinstall what offers them", err=True
+            )
     return app
 
 

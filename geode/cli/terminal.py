@@ -25,7 +25,7 @@ class TerminalApprover:
         typer.echo(f"\n{request.tool} ({request.level.name.lower()}): {shown}", err=True)
         typer.echo(f"sha256 {request.arguments_hash[:16]}; {request.reason}", err=True)
         typer.echo("Allow this call? [y/N] ", nl=False, err=True)
-        answer = await asyncio.to_thread(sys.stdin.readline)
+        answer: str = await asyncio.to_thread(sys.stdin.readline)
         return answer.strip().lower() == "y"
 
 
