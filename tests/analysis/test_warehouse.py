@@ -89,6 +89,15 @@ def test_a_grown_cell_replaces_the_smaller_one(warehouse: Warehouse, maker: Epis
     assert rows(warehouse, "SELECT repeats FROM runs") == [(3,)]
 
 
+def test_an_episode_that_left_every_cell_leaves_no_rows(warehouse: Warehouse, maker: EpisodeMaker) -> None:
+    """One that was set aside must not go on counting in sums over rounds and costs."""
+    sink, cell = DuckDBSink(warehouse), maker.cell(make_experiment(), "baseline")
+    sink.write(cell)
+    sink.write(Cell(experiment=cell.experiment, variant=cell.variant, episodes=cell.episodes[:1]))
+    counts = {table: len(found) for table, found in content(warehouse).items()}
+    assert [counts[table] for table in ("episodes", "rounds", "tool_calls", "costs")] == [1, 3, 2, 1]
+
+
 def test_an_episode_that_two_experiments_share_has_its_rounds_once(warehouse: Warehouse, maker: EpisodeMaker) -> None:
     """Episodes are the unit of reuse; sums over rounds must not grow with the number of experiments that show one."""
     sink = DuckDBSink(warehouse)
