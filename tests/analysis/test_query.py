@@ -78,7 +78,7 @@ def test_a_table_is_cut_only_with_a_word_about_it(root: Path) -> None:
         ("SELEC 1", "syntax error"),
         ("SELECT * FROM episode", "episode does not exist"),
         ("DELETE FROM runs", "read-only"),
-        ("COPY (SELECT 1) TO 'out.csv'", "file system operations are disabled"),
+        ("COPY (SELECT 1) TO '/nonexistent/out.csv'", "file system operations are disabled"),
         ("", "the SQL has no statement"),
     ],
 )

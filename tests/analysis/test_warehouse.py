@@ -147,7 +147,7 @@ def test_invalid_is_counted_and_is_no_part_of_the_rate(warehouse: Warehouse, mak
     variant = experiment.variant("baseline")
     kinds = (OutcomeKind.PASS, OutcomeKind.INVALID)
     episodes = [
-        maker.episode(experiment, variant, task, seed, repetition, kind)
+        maker.episode(experiment, variant, task, seed=seed, repetition=repetition, kind=kind)
         for (task, seed, repetition, _), kind in zip(experiment.episode_keys(variant), kinds, strict=True)
     ]
     DuckDBSink(warehouse).write(Cell(experiment=experiment, variant=variant, episodes=episodes))
