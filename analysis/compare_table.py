@@ -37,8 +37,8 @@ def print_comparison(
         parts += [_task_table(comparison)]
     if comparison.candidates:
         parts += [_legend(comparison), *_findings(comparison)]
-    parts.append(_commands(comparison, root))
     console.print(Group(*parts))
+    console.print(_commands(comparison, root), soft_wrap=True)  # a command that is folded cannot be copied
 
 
 def _header(comparison: Comparison) -> Text:
