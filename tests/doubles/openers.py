@@ -21,6 +21,7 @@ class ScriptedOpener:
     def __init__(self, *steps: Step) -> None:
         self.opened: list[dict[str, object]] = []
         self.closed = 0
+        self.most_open = 0
         self._steps: Iterator[Step] = iter(steps)
         self._last: Step = TurnStop.COMPLETED
 
@@ -48,6 +49,7 @@ class ScriptedOpener:
                 "caps": caps,
             }
         )
+        self.most_open = max(self.most_open, len(self.opened) - self.closed)
         self._last = next(self._steps, self._last)
         return ScriptedSession(self, f"S{len(self.opened):03}", self._last, workspace)
 

@@ -155,6 +155,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_the_sinks_do_not_outlive_a_killed_run(root: StateRoot, tmp_path: Path) -> None:
     """An orphan would hold the databases open, and the run that resumes could write nothing."""
     script = tmp_path / "host.py"

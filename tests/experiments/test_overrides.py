@@ -52,7 +52,7 @@ def test_two_values_of_one_key_have_two_names(key: str, values: list[str]) -> No
         assert variant_name([f"{key}={values[0]}"]) != variant_name([f"{key}={values[1]}"])
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.text(alphabet="\\'\"정 ,#="))
 def test_quoted_text_is_read_back_unchanged(text: str) -> None:
     """What a message tells the user to type must be right for every text, also with quotes and backslashes."""
     assert OverridesParser.create().parse_override(f"question={quoted(text)}").value() == text

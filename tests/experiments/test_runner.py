@@ -84,6 +84,7 @@ def test_every_planned_episode_runs_once_and_is_stored(bench: Bench, concurrency
     opener = ScriptedOpener(*steps_of("PFPFPFPF"))
     assert bench.run(opener, concurrency=concurrency)
     assert len(opener.opened) == len({asked["folder"] for asked in opener.opened}) == 8
+    assert opener.most_open == min(concurrency, 4), "four blocks, one a worker"
     assert bench.plan().to_run == 0
     assert bench.progress is not None
     assert sum(counts[OutcomeKind.PASS] for counts in bench.progress.counts.values()) == 4

@@ -51,6 +51,7 @@ def geode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     assert list(work.iterdir()) == [], "neither outputs/ nor multirun/ appears where a user works"
 
 
+@pytest.mark.slow
 def test_a_sweep_is_one_experiment_and_running_it_again_runs_nothing(geode: Command) -> None:
     """The variants are named by what they are, interleaved under one name, and paid for once."""
     first = geode("sweep", *SMALL, "hooks=[],[require_test_run]", "name=mine")
@@ -67,6 +68,7 @@ def test_a_sweep_is_one_experiment_and_running_it_again_runs_nothing(geode: Comm
     assert (grown["ran"], len(read_experiment(geode.root, "mine").variants)) == (4, 4)
 
 
+@pytest.mark.slow
 def test_the_folder_of_an_episode_says_what_ran_and_nothing_of_this_machine(geode: Command, tmp_path: Path) -> None:
     """It is the only truth, and can be copied to another machine."""
     geode("run", *SMALL, "hooks=[protect_tests]", "name=one")
@@ -81,6 +83,7 @@ def test_the_folder_of_an_episode_says_what_ran_and_nothing_of_this_machine(geod
     assert not [(path.name, place) for path in episode.folder.iterdir() for place in here if place in path.read_bytes()]
 
 
+@pytest.mark.slow
 def test_the_preset_plans_what_it_says_and_runs_nothing(geode: Command) -> None:
     """Seven variants, six tasks, thirty repeats: the ablation that the demo runs."""
     plan = geode.json("sweep", "experiment=hook_ablation", "--plan")
@@ -98,6 +101,7 @@ def test_the_preset_plans_what_it_says_and_runs_nothing(geode: Command) -> None:
     assert not geode.root.experiments.exists()
 
 
+@pytest.mark.slow
 def test_another_sweeper_runs_one_job_a_cell(geode: Command) -> None:
     """Hydra's own sweepers and launchers stay usable; their cells land in the same store and experiment."""
     result = geode("sweep", *SMALL, "hydra/sweeper=basic", "hooks=[],[stop_repeats]", "name=basic")
@@ -149,6 +153,7 @@ def test_the_own_flags_of_hydra_still_work(geode: Command) -> None:
     assert "Exit codes: 0 all done" in told.stdout
 
 
+@pytest.mark.slow
 def test_damaged_episodes_stop_the_run_until_they_are_set_aside(geode: Command) -> None:
     """The folders are named with the next step; what is moved away is not deleted."""
     geode("run", *SMALL, "name=one")
@@ -172,6 +177,7 @@ def test_damaged_episodes_stop_the_run_until_they_are_set_aside(geode: Command) 
     }
 
 
+@pytest.mark.slow
 def test_another_ruler_under_the_same_name_is_refused(geode: Command) -> None:
     """A name stands for one ruler; the message says what differs, and how to go on."""
     geode("run", *SMALL, "name=one")
