@@ -118,7 +118,7 @@ def read_map(text: str, name: str) -> GoldenMap:
         MapError: if it is none.
     """
     try:
-        return GoldenMap.model_validate(yaml.safe_load(text))
+        return GoldenMap.model_validate(yaml.load(text, Loader=yaml.CSafeLoader))
     except (ValidationError, yaml.YAMLError) as error:
         raise MapError(f"{name} is no golden mapping: {error}") from error
 

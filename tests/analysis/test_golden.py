@@ -31,6 +31,11 @@ def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reading]:
         yield reading
 
 
+@pytest.fixture(scope="module")
+def evaluator(reading: Reading) -> Evaluator:
+    return Evaluator(reading, shipped_maps())
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -75,9 +80,9 @@ def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reading]:
         ("attic__count_jars.turns", 2),
     ],
 )
-def test_a_figure_is_computed_from_its_name(name: str, value: JsonValue, reading: Reading) -> None:
+def test_a_figure_is_computed_from_its_name(name: str, value: JsonValue, evaluator: Evaluator) -> None:
     """Patterns are general: a figure of a known family needs no new rule."""
-    answer = Evaluator(reading, shipped_maps()).compute(f"mcpmark.{name}")
+    answer = evaluator.compute(f"mcpmark.{name}")
     assert (answer.value, answer.reason) == (value, None)
 
 
@@ -96,9 +101,9 @@ def test_a_figure_is_computed_from_its_name(name: str, value: JsonValue, reading
         ("dir.x.y.z.turns", None, "no rule of ours computes a figure of this name"),
     ],
 )
-def test_what_cannot_be_computed_says_why(name: str, value: JsonValue, reason: str, reading: Reading) -> None:
+def test_what_cannot_be_computed_says_why(name: str, value: JsonValue, reason: str, evaluator: Evaluator) -> None:
     """A part of a total is shown with the reason why it is not the total; it never passes for one."""
-    answer = Evaluator(reading, shipped_maps()).compute(f"mcpmark.{name}")
+    answer = evaluator.compute(f"mcpmark.{name}")
     assert answer.value == value
     assert reason in (answer.reason or "")
 

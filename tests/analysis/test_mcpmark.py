@@ -42,6 +42,14 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse(path=tmp_path / "geode.duckdb")
 
 
+@pytest.fixture(scope="module")
+def loaded(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """The whole fixture, imported; for tests that only look."""
+    warehouse = Warehouse(path=tmp_path_factory.mktemp("loaded") / "geode.duckdb")
+    load(warehouse, archive, AT)
+    return warehouse
+
+
 def content(warehouse: Warehouse) -> dict[str, list[tuple[object, ...]]]:
     with warehouse.read() as reading:
         return {table: list(reading.query(f"SELECT * FROM {table} ORDER BY ALL").rows) for table in TABLES}
@@ -56,10 +64,9 @@ def issues_of(archive: Archive, folder: str) -> list[tuple[str, str]]:
     return [(issue.kind.value, issue.text) for issue in archive.issues if issue.episode_key.endswith(f"/{folder}")]
 
 
-def test_every_attempt_is_kept(archive: Archive, warehouse: Warehouse) -> None:
+def test_every_attempt_is_kept(archive: Archive, loaded: Warehouse) -> None:
     """An attempt that is dropped changes every rate that is computed later."""
-    load(warehouse, archive, AT)
-    assert {table: len(found) for table, found in content(warehouse).items()} == {
+    assert {table: len(found) for table, found in content(loaded).items()} == {
         "runs": 4,
         "cells": 4,
         "episodes": 7,
@@ -70,7 +77,7 @@ def test_every_attempt_is_kept(archive: Archive, warehouse: Warehouse) -> None:
         "mcpmark_summaries": 3,
         "imports": 1,
     }
-    assert rows(warehouse, "SELECT task_id, outcome, score FROM episodes WHERE family = 'attic' ORDER BY ALL") == [
+    assert rows(loaded, "SELECT task_id, outcome, score FROM episodes WHERE family = 'attic' ORDER BY ALL") == [
         ("attic__count_jars", "INVALID", None),
         ("attic__count_jars", "PASS", 1.0),
         ("attic__find_key", "FAIL", 0.0),
@@ -104,46 +111,42 @@ def test_each_irregularity_is_explained(archive: Archive) -> None:
     assert "2 whole entries before the break are kept" in texts["log_torn"]
 
 
-def test_an_aborted_attempt_counts_as_an_attempt_and_measures_nothing(archive: Archive, warehouse: Warehouse) -> None:
+def test_an_aborted_attempt_counts_as_an_attempt_and_measures_nothing(archive: Archive, loaded: Warehouse) -> None:
     """It has `{}` for its usage, no log, and `[]` for its answer: that is what it says, not what is missing."""
-    load(warehouse, archive, AT)
     sql = "SELECT success, aborted, input_tokens, turn_count, has_log, final_answer FROM mcpmark_attempts WHERE aborted"
-    assert rows(warehouse, sql) == [(False, True, None, None, False, None)]
+    assert rows(loaded, sql) == [(False, True, None, None, False, None)]
     assert [kind for kind, _ in issues_of(archive, "attic__count_jars") if kind != "log_missing"] == ["attempt_aborted"]
 
 
-def test_an_odd_field_is_null_in_its_column_and_whole_in_meta(archive: Archive, warehouse: Warehouse) -> None:
+def test_an_odd_field_is_null_in_its_column_and_whole_in_meta(loaded: Warehouse) -> None:
     """Types are fixed; the file itself is kept beside them."""
-    load(warehouse, archive, AT)
     sql = "SELECT timeout, turn_count, agent_execution_time, task_execution_time, meta FROM mcpmark_attempts WHERE "
-    found = rows(warehouse, sql + "folder = 'attic__find_key'")[0]
+    found = rows(loaded, sql + "folder = 'attic__find_key'")[0]
     assert found[:4] == (None, None, None, 31.5)
     meta = json.loads(str(found[4]))
     assert (meta["turn_count"], meta["agent_execution_time"], meta["seed"]) == ("many", "30 s", 7)
 
 
-def test_calls_keep_their_order_their_flag_and_their_text(archive: Archive, warehouse: Warehouse) -> None:
+def test_calls_keep_their_order_their_flag_and_their_text(loaded: Warehouse) -> None:
     """A failure is to be found by the flag and by the text: postgres-mcp flags no SQL error."""
-    load(warehouse, archive, AT)
     sql = "SELECT seq, tool, is_error, error_text, result FROM tool_calls WHERE episode_key LIKE '%{}' ORDER BY seq"
-    assert rows(warehouse, sql.format("library__merge_branches"))[0] == (
+    assert rows(loaded, sql.format("library__merge_branches"))[0] == (
         1, "execute_sql", False, True, 'Error: relation "branch" does not exist'
     )  # fmt: skip
-    assert rows(warehouse, sql.format("attic__sort_boxes")) == [
+    assert rows(loaded, sql.format("attic__sort_boxes")) == [
         (1, "read_text_file", True, False, "ENOENT: no such file or directory"),
         (2, "move_file", False, False, "Moved"),
     ]
-    overdue = rows(warehouse, sql.format("library__overdue_loans"))
+    overdue = rows(loaded, sql.format("library__overdue_loans"))
     assert overdue[1][4] == "[{'title': '도서관의 밤 — Überfällig ✅'}]"
     assert [row[0] for row in overdue] == [1, 2, 3]
 
 
-def test_times_without_a_zone_are_never_points_in_time(archive: Archive, warehouse: Warehouse) -> None:
+def test_times_without_a_zone_are_never_points_in_time(loaded: Warehouse) -> None:
     """A guess at the zone would order runs of two machines wrongly."""
-    load(warehouse, archive, AT)
-    assert rows(warehouse, "SELECT DISTINCT started_at, ended_at FROM episodes") == [(None, None)]
+    assert rows(loaded, "SELECT DISTINCT started_at, ended_at FROM episodes") == [(None, None)]
     sql = "SELECT time_start FROM mcpmark_attempts WHERE folder = 'library__overdue_loans'"
-    assert rows(warehouse, sql) == [("2030-01-01T08:00:00.250000",)]
+    assert rows(loaded, sql) == [("2030-01-01T08:00:00.250000",)]
 
 
 def test_importing_again_changes_nothing(archive: Archive, warehouse: Warehouse) -> None:
