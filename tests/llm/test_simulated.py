@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import jsonschema
@@ -13,7 +14,9 @@ from pydantic import ValidationError
 
 from geode.llm.apprentice.faults import Cue, FaultName, Where
 from geode.llm.apprentice.hearing import Hearing
+from geode.llm.apprentice.moves import Repertoire
 from geode.llm.messages import Message, Origin, Role, StopReason, TextBlock, ToolResult, ToolUse
+from geode.llm.outline import Outline
 from geode.llm.simulated import Apprentice, FaultTable, fault_table_hash, shipped_table
 from tests.doubles.outlines import CONFIG, FIX, REPORT, TASKS, ToyTask
 from tests.doubles.toy_loop import (
@@ -239,9 +242,89 @@ async def test_a_wrong_edit_is_taken_back_before_the_right_one() -> None:
         back = ("edit_file", {"path": "total.py", "old": "a = 11", "new": "a = 1"})
         if wrong in made(loop):
             found = True
-            assert back in made(loop)
+            assert made(loop).count(back) == made(loop).count(wrong) - ("a = 11" in loop.files["total.py"])
         assert FIX.right(loop.files) or "could not finish" in str(loop.answer)
     assert found
+
+
+async def test_an_edit_that_cannot_be_taken_back_does_not_keep_it_from_the_right_one() -> None:
+    """The reverse edit fails where its old text is no longer unique; then it is left as it is."""
+    wrong = {"tool": "edit_file", "arguments": {"path": "b.txt", "old": "x", "new": "y"}}
+    right = {"tool": "edit_file", "arguments": {"path": "a.txt", "old": "1", "new": "2"}}
+    outline = Outline.model_validate(
+        {
+            "steps": [
+                {"id": "change", "kind": "change", "call": right, "wrong": [wrong]},
+                {"id": "check", "kind": "check", "call": {"tool": "shell", "arguments": {"command": "sh run"}}},
+            ],
+            "answer": "Done.",
+        }
+    )
+    task = replace(FIX, files={"a.txt": "1", "b.txt": "x y"}, outline=outline, check=lambda f: (f["a.txt"] == "2", ""))
+    faults = table({F.EDIT_ELSEWHERE: {"change": 0.5}})
+    played = [await play(task, faults, key=str(n)) for n in range(20)]
+    assert any(made(loop)[0][1] == wrong["arguments"] for loop in played)
+    for loop in played:
+        assert loop.files["a.txt"] == "2" or "could not finish" in str(loop.answer)
+        assert len(loop.calls) < 12
+    assert {"a.txt": "2", "b.txt": "y y"} in [loop.files for loop in played]
+
+
+async def test_after_a_refused_edit_of_a_test_it_leaves_all_tests_alone() -> None:
+    """The refusal speaks of tests in general."""
+    loop = await play(FIX, table({F.EDIT_THE_CHECK: ALL}), texts=says(Hook.PROTECT_TESTS))
+    assert [str(use.arguments).count("test_total") for use in loop.calls if use.name == "edit_file"] == [1, 0, 0]
+
+
+async def test_a_demand_after_an_early_claim_brings_the_rest() -> None:
+    """Nobody claims success early while mending what a failing check has shown."""
+    apprentice = Apprentice(outline=FIX.outline, key="k", table=table({F.CLAIM_EARLY: ALL}))
+    loop = await loop_of(FIX, texts=says(Hook.REQUIRE_TEST_RUN)).play(apprentice)
+    assert FIX.right(loop.files)
+
+
+async def test_a_reminder_beside_a_result_lowers_the_rate_it_speaks_of() -> None:
+    """What a hook injects is read like any other text: here half of the skipped checks are run after all."""
+    ran = {}
+    for reminder in ("You have not run the tests since your last change.", "Lunch is at noon."):
+        ran[reminder] = 0
+        for repetition in range(60):
+            apprentice = Apprentice(outline=CONFIG.outline, key=str(repetition), table=table({F.SKIP_CHECK: ALL}))
+            messages = await drive(apprentice, passing, host_texts=[reminder])
+            ran[reminder] += any(use.name == "shell" for message in messages for use in message.tool_uses)
+    assert 15 < ran["You have not run the tests since your last change."] < 45
+    assert ran["Lunch is at noon."] == 0
+
+
+async def test_a_check_that_was_refused_is_no_verdict() -> None:
+    """Nothing new is known, so there is nothing to mend."""
+    apprentice = Apprentice(outline=CONFIG.outline, key="k", table=table())
+    messages = await drive(apprentice, lambda use: (STOP_REPEATS, True) if use.name == "shell" else ("done", False))
+    assert messages[-1].text == CONFIG.outline.answer
+
+
+async def test_a_right_change_that_fails_is_tried_once_more() -> None:
+    """A passing trouble is overcome, a lasting one is not hammered at."""
+    for failures in (1, 9):
+        left = [("the file is locked", True)] * failures
+        apprentice = Apprentice(outline=CONFIG.outline, key="k", table=table({F.SKIP_CHECK: ALL}))
+        messages = await drive(apprentice, partial(first_these, left))
+        assert [use.name for message in messages for use in message.tool_uses].count("edit_file") == 2
+
+
+async def test_it_gives_up_mending_after_so_many_failing_checks() -> None:
+    """Every loop has a limit, and the answer says what still fails."""
+    apprentice = Apprentice(outline=CONFIG.outline, key="k", table=table(fix_passes=3))
+    messages = await drive(apprentice, lambda use: ("exit code: 1\nbad port", True))
+    assert [use.name for message in messages for use in message.tool_uses].count("shell") == 4
+    assert messages[-1].text.endswith("Its last line: bad port")
+
+
+async def test_it_stops_by_itself_after_so_many_rounds() -> None:
+    """Where the loop sets no limit, being stuck still ends, and honestly."""
+    loop = await play(FIX, table({F.GET_STUCK: {"inspect": 1.0}}, rounds=20))
+    assert len(loop.responses) == 21
+    assert str(loop.answer).startswith("I can do no more")
 
 
 async def test_a_demand_that_names_no_check_is_met_by_the_same_answer() -> None:
@@ -295,6 +378,12 @@ def test_a_factor_changes_its_rate_by_just_that_factor(fault: FaultName, cue: Cu
         hearing.hear(cue.where, cue.example)
         hearing.hear(cue.where, cue.example)
         assert hearing.rate(fault, kind) == pytest.approx(before * cue.factor)
+
+
+def test_a_rate_never_passes_one() -> None:
+    """Factors multiply; a probability has its end."""
+    hearing = Hearing(table({F.SKIP_CHECK: {"check": 0.9}}), system=HARMFUL, tools="")
+    assert hearing.rate(F.SKIP_CHECK, "check") == 1.0
 
 
 def changed(where: Where, text: str) -> set[FaultName]:
@@ -421,6 +510,53 @@ async def test_other_keys_draw_other_numbers() -> None:
     assert len(lengths) > 4
 
 
+async def test_one_instance_answers_each_history_as_a_fresh_one_would() -> None:
+    """What it remembers of the last call is a saving, and shows nowhere."""
+    apprentice = Apprentice(outline=FIX.outline, key="k")
+    loop = await loop_of(FIX).play(apprentice)
+    whole, part = loop.snapshot(tuple(loop.messages[:-1])), loop.snapshot(tuple(loop.messages[:3]))
+    other = replace(loop.messages[2], blocks=(replace(loop.messages[2].blocks[0], text="else", is_error=True),))
+    steps = [
+        whole,
+        replace(whole, tools=TOOLS[:3]),
+        whole,
+        replace(whole, system=HARMFUL),
+        part,
+        replace(part, messages=(*part.messages[:2], other)),
+        replace(whole, messages=(loop.messages[0],)),
+        whole,
+    ]
+    replies = [await apprentice.acomplete(step) for step in steps]
+    assert replies == [await Apprentice(outline=FIX.outline, key="k").acomplete(step) for step in steps]
+    assert len({str(reply) for reply in replies}) == len(steps) - 2
+
+
+async def test_it_goes_on_from_a_history_that_another_model_wrote() -> None:
+    """It recognises the outline's calls whatever order their arguments have, and the last check as a verdict."""
+    first, check = '{"new": "a = 10", "old": "a = 1", "path": "total.py"}', '{"command":"sh run"}'
+    apprentice = Apprentice(outline=FIX.outline, key="k", table=table())
+    messages = [Message(role=Role.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),))]
+    next_calls = []
+    for name, arguments, result in [("edit_file", first, "edited"), ("shell", check, "exit code: 1\nFAILED: b")]:
+        use = ToolUse(call_id=name, name=name, arguments=arguments)
+        messages.append(Message(role=Role.ASSISTANT, blocks=(use,)))
+        answer = ToolResult(call_id=name, text=result, is_error=result != "edited")
+        messages.append(Message(role=Role.USER, blocks=(answer,)))
+        reply = await apprentice.acomplete(snapshot(tuple(messages)))
+        next_calls += [json.loads(block.arguments)["new"] for block in reply.blocks if isinstance(block, ToolUse)]
+    assert next_calls == ["b = 20", "b = 20"]
+
+
+def test_a_wrong_edit_at_the_right_path_is_no_edit_of_the_check() -> None:
+    """A source may be called like a check; what counts is whether the wrong change leaves the source alone."""
+    assert shipped_table().check_files.search("checks/config.sh")
+    source = CONFIG.outline.model_dump()
+    source["steps"][2]["call"]["arguments"]["path"] = "checks/config.sh"
+    repertoire = Repertoire(Outline.model_validate(source), TOOLS, shipped_table().check_files)
+    assert repertoire.wrong(2, in_check=True) == ()
+    assert len(repertoire.wrong(2, in_check=False)) == 2
+
+
 async def test_a_history_whose_old_results_were_left_out_still_leads_on() -> None:
     """After a compaction the worker knows from its own calls how far it is."""
     loop = await play(FIX, table())
@@ -478,6 +614,18 @@ async def test_without_an_outline_and_without_tools_it_answers_at_once() -> None
     loop = await loop_of(REPORT, tools=()).play(Apprentice(outline=None, key="k"))
     assert len(loop.responses) == 1
     assert str(loop.answer).startswith("I am a simulated model")
+
+
+async def test_without_an_outline_folders_are_not_read_and_errors_are_told() -> None:
+    """The summary says what was seen, and what could not be."""
+
+    def result(use: ToolUse) -> tuple[str, bool]:
+        return ("src/\nnotes.txt", False) if use.name == "list_files" else ("refused by policy: not here", True)
+
+    messages = await drive(Apprentice(outline=None, key="k"), result)
+    read = [use.arguments for message in messages for use in message.tool_uses if use.name == "read_file"]
+    assert read == ['{"path": "notes.txt"}']
+    assert "read_file gave me an error: 'refused by policy: not here'" in messages[-1].text
 
 
 # --- whatever happens to it ---
@@ -557,6 +705,11 @@ async def drive(
 
 def passing(use: ToolUse) -> tuple[str, bool]:
     return ("exit code: 0" if use.name == "shell" else "done", False)
+
+
+def first_these(results: list[tuple[str, bool]], use: ToolUse) -> tuple[str, bool]:
+    """Give an edit the next of `results`, as long as there are any; all else is done."""
+    return results.pop(0) if use.name == "edit_file" and results else ("done", False)
 
 
 def elided(message: Message) -> Message:
