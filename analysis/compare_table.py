@@ -186,7 +186,8 @@ def _legend(comparison: Comparison) -> Text:
 
 def _findings(comparison: Comparison) -> Iterator[Text]:
     kept = [row.name for row in comparison.rows if row.verdict and row.verdict.kind is VerdictKind.KEEP]
-    naive = comparison.promoted_by_point_estimate
+    shown = {row.name for row in comparison.rows}
+    naive = [name for name in comparison.promoted_by_point_estimate if name in shown]
     yield Text.assemble(
         "\nA comparison by point estimate would have promoted: ",
         (", ".join(naive) or "nothing", "bold"),
