@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",  # else the first use looks up a host of MLflow's own
     "DO_NOT_TRACK": "true",
     "MLFLOW_TRUNCATE_LONG_VALUES": "false",  # refuse what is too long; never cut it
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",  # 7 keep a run waiting for minutes when a server is down
     "GIT_PYTHON_REFRESH": "quiet",
 }
 _REMOTE = ("http://", "https://", "databricks")
@@ -112,10 +113,23 @@ class TrackingStore:
     """What the bench asks of MLflow. Every method raises MLflow's own error if MLflow refuses."""
 
     def __init__(self, settings: Settings) -> None:
+        """Open the store.
+
+        Raises:
+            TrackingError: if MLflow cannot open it.
+        """
         self.settings = settings
         self.uri = ensure_store(settings)
         self._mlflow = load_mlflow()
-        self.client: Any = self._mlflow.MlflowClient(self.uri)
+        try:
+            self.client: Any = self._mlflow.MlflowClient(self.uri)
+        except self._mlflow.MlflowException as error:
+            way_out = (
+                "correct or unset MLFLOW_TRACKING_URI"
+                if settings.tracking_uri
+                else f"move {settings.root.mlflow_database.parent} away; `geode archive rebuild` fills a new one"
+            )
+            raise TrackingError(f"MLflow cannot open the store {self.uri!r} ({error}); {way_out}") from error
 
     def experiment(self, name: str, note: str) -> TrackedExperiment:
         """Find or create the experiment `name`; one that was deleted in MLflow comes back."""
@@ -156,8 +170,10 @@ class TrackingStore:
         """Return a run as MLflow holds it at this moment."""
         return _run(self.client.get_run(run_id))
 
-    def create_run(self, experiment_id: str, name: str, started_at_ms: int, tags: Mapping[str, str]) -> TrackedRun:
-        """Create a run."""
+    def create_run(
+        self, experiment_id: str, name: str, started_at_ms: int | None, tags: Mapping[str, str]
+    ) -> TrackedRun:
+        """Create a run; one whose start is not known starts at this moment."""
         return _run(self.client.create_run(experiment_id, start_time=started_at_ms, tags=dict(tags), run_name=name))
 
     def update(self, run: TrackedRun, entries: Entries) -> tuple[SetAside, ...]:
@@ -190,9 +206,9 @@ class TrackingStore:
             self.client.log_batch(run.run_id, metrics=metrics, params=params, tags=tags)
         return (*entries.set_aside, *changed)
 
-    def end_run(self, run: TrackedRun, status: str, ended_at_ms: int) -> None:
-        """Give `run` its status and its end."""
-        if (run.status, run.end_time_ms) != (status, ended_at_ms):
+    def end_run(self, run: TrackedRun, status: str, ended_at_ms: int | None) -> None:
+        """Give `run` its status and its end; one whose end is not known ends at this moment, if it has not already."""
+        if run.status != status or ended_at_ms not in {None, run.end_time_ms}:
             self.client.set_terminated(run.run_id, status, ended_at_ms)
 
     def log_text(self, run: TrackedRun, text: str, path: str) -> None:

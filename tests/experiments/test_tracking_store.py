@@ -1,8 +1,6 @@
 """One store, made once and whole, and writes that can be repeated."""
 
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -12,16 +10,9 @@ from experiments.tracking_names import screen
 from experiments.tracking_store import EntriesSetAside, TrackedRun, TrackingStore, ensure_store
 from geode.config.settings import Settings, read_settings
 from tests.doubles.tracked_episodes import dump
+from tests.experiments.conftest import OpenedAtOnce
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # MLflow's own use of SQLAlchemy
-
-OPEN = """
-import sys
-from pathlib import Path
-from experiments.tracking_store import ensure_store
-from geode.config.settings import read_settings
-print(ensure_store(read_settings(Path(sys.argv[1]), {})))
-"""
 
 
 @pytest.fixture
@@ -34,22 +25,28 @@ def run(store: TrackingStore) -> TrackedRun:
     return store.create_run(store.experiment("geode/x", "note").experiment_id, "baseline", 1_000, {"geode.cell": "x"})
 
 
-@pytest.mark.slow
-def test_four_processes_that_open_a_new_store_at_once_get_one_whole_store(tmp_path: Path) -> None:
+def test_four_processes_that_open_a_new_store_at_once_get_one_whole_store(opened_at_once: OpenedAtOnce) -> None:
     """MLflow's own creation fails in most of them, and leaves a store that nobody can open."""
-    root = tmp_path / "root 한글"
-    processes = [
-        subprocess.Popen([sys.executable, "-c", OPEN, root], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
-    ]
-    ends = [(process.communicate(timeout=100), process.returncode) for process in processes]
-    assert [(code, error) for (_, error), code in ends] == [(0, "")] * 4
-    assert len({uri for (uri, _), _ in ends}) == 1
-    database = read_settings(root, {}).root.mlflow_database
+    assert opened_at_once.failures == ()
+    database = read_settings(opened_at_once.root, {}).root.mlflow_database
+    assert opened_at_once.printed == (f"sqlite:///{database}\n",) * 4
     assert {path.name for path in database.parent.iterdir()} == {"mlflow.db", "mlflow.lock"}
     with closing(sqlite3.connect(database)) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert len(connection.execute("SELECT version_num FROM alembic_version").fetchall()) == 1
+
+
+@pytest.mark.slow
+def test_what_a_killed_creation_left_is_built_anew(tmp_path: Path) -> None:
+    """A store that was killed half-way is no store: it lies beside the place, and the place is still empty."""
+    database = read_settings(tmp_path, {}).root.mlflow_database
+    database.parent.mkdir(parents=True)
+    database.with_suffix(".building").write_text("half a store")
+    database.with_suffix(".copy").write_text("half a copy")
+    ensure_store(read_settings(tmp_path, {}))
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert {path.name for path in database.parent.iterdir()} == {"mlflow.db", "mlflow.lock"}
 
 
 def test_a_users_own_tracking_uri_wins_and_nothing_is_made(tmp_path: Path) -> None:
