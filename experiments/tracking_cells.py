@@ -1,0 +1,147 @@
+"""What a cell says of itself in MLflow: the same figures in every cell, and only what can differ as params."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from experiments.records import ExperimentRecord, Variant
+from experiments.sinks import StoredEpisode
+from experiments.suite import OutcomeKind
+from geode.scaffold import HookChoice
+
+NOTE_ROWS_MAX = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """What a comparison with the baseline says of one variant. A figure that there is no evidence for is None."""
+
+    variant: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+def cell_key(experiment: ExperimentRecord, variant: Variant) -> str:
+    """Name a cell, as the tag that its run is found by."""
+    return f"{experiment.name}/{variant.name}/{variant.scaffold_id}"
+
+
+def headline_metrics(episodes: Sequence[StoredEpisode]) -> dict[str, float]:
+    """Return the figures that every cell has under the same names, those that decide first.
+
+    `pass_rate` is over the episodes that measured something, and missing if none did; `..._per_episode` is over all.
+    """
+    records = [episode.record for episode in episodes]
+    counts = {kind: sum(record.outcome.kind is kind for record in records) for kind in OutcomeKind}
+    passes, failures = counts[OutcomeKind.PASS], counts[OutcomeKind.FAIL]
+    metrics: dict[str, float] = {"pass_rate": passes / (passes + failures)} if passes + failures else {}
+    metrics |= {
+        "passes": passes,
+        "failures": failures,
+        "invalid": counts[OutcomeKind.INVALID],
+        "episodes": len(records),
+    }
+    usages = [usage for record in records for usage in record.usage.values()]
+    totals = {
+        "cost_usd": sum(usage.cost_usd for usage in usages),
+        "tokens_in": sum(
+            usage.uncached_input_tokens + usage.cache_write_tokens + usage.cache_read_tokens for usage in usages
+        ),
+        "tokens_out": sum(usage.output_tokens for usage in usages),
+        "latency_s": sum(usage.latency_ms for usage in usages) / 1000,
+        "rounds": sum(record.rounds for record in records),
+        "tool_calls": sum(record.tool_calls for record in records),
+        "tool_errors": sum(record.tool_errors for record in records),
+        "refused_calls": sum(record.refused_calls for record in records),
+        "repairs": sum(record.repairs_used for record in records),
+        "verified": sum(record.verified for record in records),
+        "wall_s": sum(record.wall_s for record in records),
+    }
+    return metrics | {f"{name}_per_episode": total / len(records) for name, total in totals.items() if records}
+
+
+def cell_params(experiment: ExperimentRecord, variant: Variant) -> dict[str, str]:
+    """Return what may differ between the cells of an experiment and cannot change for one of them."""
+    scaffold = variant.scaffold
+    return {
+        "variant": variant.name,
+        "scaffold_id": variant.scaffold_id,
+        "suite": experiment.ruler.suite,
+        "hooks": ", ".join(map(_hook, scaffold.hooks)) or "none",
+        "prompt": ", ".join(source.origin for source in scaffold.prompt) or "none",
+        "tools": ", ".join(tool.name for tool in scaffold.tools.tools) or "none",
+        "repair_budget": str(scaffold.repair.per_prompt),
+        **{f"model.{role}": model for role, model in sorted(variant.roles.items())},
+    }
+
+
+def cell_tags(experiment: ExperimentRecord, variant: Variant) -> dict[str, str]:
+    """Return what describes a cell and may change as its experiment grows."""
+    return {
+        "geode.overrides": " ".join(variant.overrides) or "none",
+        "geode.repeats": str(experiment.repeats),
+        "geode.ruler": experiment.ruler.ruler_id,
+        "geode.simulated": "yes" if any(model.startswith("simulated/") for model in variant.roles.values()) else "no",
+    }
+
+
+def experiment_tags(experiment: ExperimentRecord) -> dict[str, str]:
+    """Return what describes the experiment's own run. More tasks or repeats make it another ruler."""
+    ruler = experiment.ruler
+    return {
+        "geode.question": experiment.question,
+        "geode.baseline": experiment.baseline,
+        "geode.ruler": ruler.ruler_id,
+        "geode.rule": ruler.rule,
+        "geode.suite": ruler.suite,
+        "geode.tasks": str(len(ruler.tasks)),
+        "geode.families": str(len({task.family for task in ruler.tasks})),
+        "geode.seeds": ", ".join(map(str, ruler.seeds)),
+        "geode.repeats": str(experiment.repeats),
+        "geode.version": experiment.geode_version,
+    }
+
+
+def verdict_note(
+    experiment: ExperimentRecord, rows: Sequence[ComparisonRow], metrics: Mapping[str, Mapping[str, float]]
+) -> str:
+    """Return the verdicts as a table in Markdown; `metrics` are the cells', by variant."""
+    ruler = experiment.ruler
+
+    def rate(variant: str) -> str:
+        return _figure(metrics.get(variant, {}).get("pass_rate"), ".3f")
+
+    ranked = sorted(rows, key=lambda row: (row.difference is None, -(row.difference or 0.0)))
+    kept = [f"**{row.variant} is better by {_difference(row)}**" for row in ranked if row.verdict == "KEEP"]
+    answer = "; ".join(kept) or f"**No variant is shown to be better than {experiment.baseline}**"
+    lines = [
+        f"{experiment.question} {answer}.",
+        "",
+        f"Ruler `{ruler.ruler_id}`: suite {ruler.suite}, {len(ruler.tasks)} tasks, {experiment.repeats} repeats, "
+        f"baseline {experiment.baseline}, simultaneous intervals at {ruler.confidence:.0%}.",
+        "",
+        "| variant | pass rate | difference (interval) | verdict |",
+        "|---|---|---|---|",
+        f"| {experiment.baseline} | {rate(experiment.baseline)} | | baseline |",
+    ]
+    lines += [
+        f"| {row.variant} | {rate(row.variant)} | {_difference(row)} | {row.verdict} |"
+        for row in ranked[:NOTE_ROWS_MAX]
+    ]
+    if len(ranked) > NOTE_ROWS_MAX:
+        lines += ["", f"{len(ranked) - NOTE_ROWS_MAX} more variants stand in the list of runs."]
+    return "\n".join(lines)
+
+
+def _difference(row: ComparisonRow) -> str:
+    return f"{_figure(row.difference, '+.3f')} ({_figure(row.low, '+.3f')} to {_figure(row.high, '+.3f')})"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "not measured" if value is None else format(value, form)
+
+
+def _hook(hook: HookChoice) -> str:
+    return f"{hook.name} {json.dumps(hook.options, sort_keys=True)}" if hook.options else hook.name
