@@ -19,6 +19,7 @@ class JsonLines:
     def __init__(self, path: Path, header: Mapping[str, JsonValue]) -> None:
         self.path = path
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._torn = False
         self._seq = _last_seq(path)
         if self._seq is None:
             self._seq = 0
@@ -44,10 +45,12 @@ class JsonLines:
             # The system may have given the number to another file since.
             raise OSError(errno.EBADF, "the record is closed", str(self.path))
         line = (json.dumps(body, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+        if self._torn:
+            line = b"\n" + line
         written = os.write(self._fd, line)
-        if written != len(line):
-            # The disk filled up inside the line. End it, so that the next line stands alone.
-            os.write(self._fd, b"\n")
+        self._torn = written != len(line)
+        if self._torn:
+            # The disk filled up inside the line. The next one begins with a line end, so that it stands alone.
             raise OSError(errno.ENOSPC, "the line was written in part", str(self.path))
 
 
