@@ -293,11 +293,11 @@ class _State:
 
 def _state(connection: duckdb.DuckDBPyConnection) -> _State:
     # Asked of the catalog first: a failing SELECT would end the transaction.
-    exists = connection.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = 'warehouse_state'").fetchone()
-    if exists == (0,):
+    # And fetched to the end: an unfinished result keeps the connection, and an appender off it.
+    if not connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'warehouse_state'").fetchall():
         return _State()
-    row = connection.execute("SELECT migration, views FROM warehouse_state").fetchone()
-    return _State(migration=row[0], views=row[1]) if row else _State()
+    rows = connection.execute("SELECT migration, views FROM warehouse_state").fetchall()
+    return _State(migration=rows[0][0], views=rows[0][1]) if rows else _State()
 
 
 def _bring_up_to_date(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

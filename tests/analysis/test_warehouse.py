@@ -176,6 +176,28 @@ def test_nothing_of_a_broken_transaction_stays(warehouse: Warehouse) -> None:
     assert rows(warehouse, "SELECT (SELECT count(*) FROM cells), (SELECT count(*) FROM import_issues)") == [(0, 0)]
 
 
+def test_many_writers_and_a_reader_lose_no_row(warehouse: Warehouse) -> None:
+    """Sweeps of several processes end at the same time; each acknowledged row is there, and once."""
+    code = """
+        import sys
+        from pathlib import Path
+        from analysis.warehouse import Warehouse
+        for number in range(3):
+            with Warehouse(path=Path(sys.argv[1])).write() as writing:
+                writing.insert("import_issues", [(sys.argv[2], "", "", "", "kind", "place", str(number))])
+    """
+    with warehouse.write():
+        pass
+    writers = [
+        subprocess.Popen([sys.executable, "-c", dedent(code), str(warehouse.path), str(name)]) for name in range(3)
+    ]
+    patient = Warehouse(path=warehouse.path, read_wait_s=30)
+    while any(writer.poll() is None for writer in writers):
+        rows(patient, "SELECT count(*) FROM import_issues")
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    assert rows(patient, "SELECT count(*), count(DISTINCT (source, text)) FROM import_issues") == [(9, 9)]
+
+
 @contextmanager
 def another_process(warehouse: Warehouse, kind: str) -> Iterator[subprocess.Popen[bytes]]:
     """Hold the warehouse open for `kind` (read or write) in another process."""
