@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -101,7 +102,9 @@ class SinkMirror:
         context = multiprocessing.get_context("spawn")
         near, far = context.Pipe()
         self._process = context.Process(target=_serve, args=(far, self._spec), daemon=True)
-        # Ctrl-C goes to the whole process group. Only this process decides what it means, so the other never sees it.
+        # Ctrl-C goes to the whole process group. Only this process decides what it means, so the other never sees it:
+        # it inherits the blocked signal. The tracker of multiprocessing would unblock it, were it started in between.
+        resource_tracker.ensure_running()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._process.start()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -114,6 +115,17 @@ async def test_a_sink_that_takes_traces_early_gets_them_while_episodes_run(root:
     await mirror.finish(["base"])
     await mirror.stop()
     assert noted(root) == ["traces base 25", "cell base 30", "close"]
+
+
+async def test_an_interrupt_of_the_terminal_does_not_reach_the_sinks(root: StateRoot) -> None:
+    """Ctrl-C goes to every process of the terminal, and a sink cut off in a transaction would call that a failure."""
+    mirror = SinkMirror(spec_of(root, "noting"))
+    mirror.start()
+    opened = await asyncio.to_thread(wait_for, lambda: (root.path / "noted").read_text(encoding="utf-8").split()[1])
+    os.kill(int(opened), signal.SIGINT)
+    await mirror.finish(["base"])
+    await mirror.stop()
+    assert (mirror.problems, noted(root)) == ((), ["cell base 30", "close"])
 
 
 async def test_one_sink_that_fails_keeps_no_other_from_its_cells(root: StateRoot) -> None:
