@@ -1,6 +1,7 @@
 """`geode run` and `geode sweep`: they take out their own options, and hand the rest to Hydra as it came."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 
@@ -36,22 +37,26 @@ def sweep(
 
 def _launch(overrides: list[str], *, plan: bool, root: Path | None, as_json: bool, single: bool) -> None:
     from experiments.job import Job
-    from experiments.report import ExitCode
     from experiments.spec import ConfigError, launch
     from geode.config.settings import read_settings
 
     try:
-        sweep_dir = read_settings(root).root.path / "hydra"
-        job = Job(root=root, single=single, plan_only=plan, as_json=as_json)
-        code = launch(job, overrides, sweep_dir)
-    except (ConfigError, ValueError) as refusal:
-        typer.echo(f"geode: {refusal}", err=True)
-        raise typer.Exit(ExitCode.REFUSED) from None
+        settings = read_settings(root)
+    except ValueError as refusal:
+        _refuse(str(refusal))
+    job = Job(root=root, single=single, plan_only=plan, as_json=as_json)
+    try:
+        code = launch(job, overrides, settings.root.path / "hydra")
+    except ConfigError as refusal:
+        _refuse(str(refusal))
+    except OSError as failure:
+        _refuse(
+            f"{failure.filename or settings.root.path}: {failure.strerror or failure}; repair it or use another --root"
+        )
     raise typer.Exit(code)
 
 
 def _status(names: list[str], *, root: Path | None, as_json: bool) -> None:
-    from experiments.report import ExitCode
     from experiments.status import print_status
     from experiments.store import StoreError
     from geode.config.settings import read_settings
@@ -61,5 +66,11 @@ def _status(names: list[str], *, root: Path | None, as_json: bool) -> None:
             raise ValueError("geode sweep status takes the name of one experiment; geode ls names them")
         print_status(read_settings(root), names[0], as_json=as_json)
     except (StoreError, ValueError) as refusal:
-        typer.echo(f"geode: {refusal}", err=True)
-        raise typer.Exit(ExitCode.REFUSED) from None
+        _refuse(str(refusal))
+
+
+def _refuse(message: str) -> NoReturn:
+    from experiments.report import ExitCode
+    from geode.cli.failure import fail
+
+    fail(message, ExitCode.REFUSED)

@@ -42,7 +42,10 @@ _JOB_LOCK_WAIT_S = 86_400.0  # jobs of one sweep share a root, and a launcher ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The task function that is handed to Hydra, with what was taken out of its arguments."""
+    """The task function that is handed to Hydra, with what was taken out of its arguments.
+
+    A launcher may pickle it to a disk, so it holds no settings: they carry the environment.
+    """
 
     root: Path | None = None
     single: bool = False
@@ -187,8 +190,8 @@ class _Experiment:
         finally:
             progress.close()
             manifest.close()
-            if mirror is not None:
-                written.add(mirror.written)
+        if mirror is not None and any(mirror.written.values()):
+            written.add(mirror.written)
         return Report(
             experiment=plan.experiment.name,
             counts=progress.counts,

@@ -1,6 +1,6 @@
 """What a command says at its end: the plan or the result, for a person and as JSON, and the exit code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -69,22 +69,27 @@ def report_to_json(report: Report) -> dict[str, JsonValue]:
 def print_report(report: Report, console: Console) -> None:
     """Show the report, and what to do next."""
     console.print(counts_table(report.counts))
+    for line in _lines(report):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _lines(report: Report) -> Iterator[str]:
     reused = report.planned - report.to_run
-    console.print(f"{report.experiment}: {report.ran} episodes run, {reused} reused, {report.planned} in all.")
+    yield f"{report.experiment}: {report.ran} episodes run, {reused} reused, {report.planned} in all."
     for reason, times in sorted(report.invalid_reasons.items(), key=lambda pair: -pair[1])[:_SHOWN]:
-        console.print(f"INVALID {times} x {reason}", markup=False)
+        yield f"INVALID {times} x {reason}"
     if any(of_variant.get(OutcomeKind.INVALID) for of_variant in report.counts.values()):
-        console.print("INVALID episodes measured nothing. To run them again: the same command with invalid=rerun")
+        yield "INVALID episodes measured nothing. To run them again: the same command with invalid=rerun"
     for problem in report.sink_problems:
-        console.print(f"sink failed: {problem}", markup=False)
+        yield f"sink failed: {problem}"
     if report.sink_problems:
-        console.print("No episode is lost. Repair the cause, then: geode archive rebuild")
+        yield "No episode is lost. Repair the cause, then: geode archive rebuild"
     if report.interrupted:
-        console.print("Interrupted. What is done is kept; run the same command again to go on.")
+        yield "Interrupted. What is done is kept; run the same command again to go on."
     elif report.stopped:
-        console.print(f"Stopped: {report.stopped}", markup=False)
+        yield f"Stopped: {report.stopped}"
     else:
-        console.print(f"Next: geode compare {report.experiment}")
+        yield f"Next: geode compare {report.experiment}"
 
 
 def plan_to_json(plan: Plan) -> dict[str, JsonValue]:
@@ -112,12 +117,13 @@ def plan_to_json(plan: Plan) -> dict[str, JsonValue]:
 def print_plan(plan: Plan, console: Console) -> None:
     """Show what would run, and what is reused."""
     experiment = plan.experiment
-    console.print(f"{experiment.name}: {experiment.question or 'no question on record'}", markup=False)
+    console.print(f"{experiment.name}: {experiment.question or 'no question on record'}", markup=False, soft_wrap=True)
     tasks, families = experiment.ruler.tasks, {task.family for task in experiment.ruler.tasks}
     console.print(
         f"ruler {experiment.ruler.ruler_id}: {len(tasks)} tasks in {len(families)} families,"
         f" {len(experiment.ruler.seeds)} seeds, {experiment.repeats} repeats",
         markup=False,
+        soft_wrap=True,
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("variant", overflow="fold")

@@ -4,6 +4,7 @@ import asyncio
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from experiments.manifest import EpisodeStatus, Manifest
 from experiments.mirror import SinkMirror
@@ -70,7 +71,7 @@ class LocalExecutor:
             first: BaseException = failures
             while isinstance(first, BaseExceptionGroup):
                 first = first.exceptions[0]
-            raise RunStopped(_what_stopped(first)) from first
+            raise RunStopped(_what_stopped(first, self.store.root.path)) from first
 
     async def _work(self, blocks: Iterator[Block]) -> None:
         for block in blocks:
@@ -103,8 +104,10 @@ class LocalExecutor:
             self.progress.say(f"an unfinished episode stays where it is: {error}")
 
 
-def _what_stopped(error: BaseException) -> str:
+def _what_stopped(error: BaseException, root: Path) -> str:
     if isinstance(error, OSError):
-        where = f" at {error.filename}" if error.filename else ""
-        return f"the disk failed{where}: {error.strerror or error}; make room or repair it, then run the same command"
+        where = error.filename or root  # a write to an open file does not say which
+        return (
+            f"the disk failed at {where}: {error.strerror or error}; make room or repair it, then run the same command"
+        )
     return f"the model cannot be used: {error}"
