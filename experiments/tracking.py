@@ -235,9 +235,11 @@ def find_landing(settings: Settings, runs_max: int = 20) -> Landing | None:
     if found is None:
         return None
     experiment_id, name = found
-    runs = store.runs(experiment_id, ANY_CELL) or store.runs(experiment_id, "")
-    runs.sort(key=lambda run: (run.tags.get("verdict") != "baseline", -run.metrics.get("pass_rate", -1.0)))
-    return Landing(experiment_id=experiment_id, name=name, run_ids=tuple(run.run_id for run in runs[:runs_max]))
+    runs = store.runs(experiment_id, "")
+    baselines = {run.tags.get("geode.baseline") for run in runs}
+    cells = [run for run in runs if CELL_TAG in run.tags] or runs
+    cells.sort(key=lambda run: (run.name not in baselines, -run.metrics.get("pass_rate", -1.0)))
+    return Landing(experiment_id=experiment_id, name=name, run_ids=tuple(run.run_id for run in cells[:runs_max]))
 
 
 def _report(where: str, problems: tuple[SetAside, ...]) -> None:

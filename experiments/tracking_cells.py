@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from experiments.records import ExperimentRecord, Variant
 from experiments.sinks import StoredEpisode
 from experiments.suite import OutcomeKind
-from geode.scaffold import HookChoice
+from geode.scaffold import HookChoice, PromptSource
 
 NOTE_ROWS_MAX = 40
 
@@ -70,7 +70,7 @@ def cell_params(experiment: ExperimentRecord, variant: Variant) -> dict[str, str
         "scaffold_id": variant.scaffold_id,
         "suite": experiment.ruler.suite,
         "hooks": ", ".join(map(_hook, scaffold.hooks)) or "none",
-        "prompt": ", ".join(source.origin for source in scaffold.prompt) or "none",
+        "prompt": ", ".join(map(_source, scaffold.prompt)) or "none",
         "tools": ", ".join(tool.name for tool in scaffold.tools.tools) or "none",
         "repair_budget": str(scaffold.repair.per_prompt),
         **{f"model.{role}": model for role, model in sorted(variant.roles.items())},
@@ -141,6 +141,11 @@ def _difference(row: ComparisonRow) -> str:
 
 def _figure(value: float | None, form: str) -> str:
     return "not measured" if value is None else format(value, form)
+
+
+def _source(source: PromptSource) -> str:
+    # Inline sources share one origin; the length tells most of them apart, and `scaffold_id` all of them.
+    return f"{source.origin} ({len(source.text)} characters)"
 
 
 def _hook(hook: HookChoice) -> str:

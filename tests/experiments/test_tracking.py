@@ -224,7 +224,6 @@ def test_the_landing_is_the_newest_experiment_baseline_first(
     maker.pass_rates |= {"stop_repeats": 1.0, "all_hooks": 0.0, "baseline": 0.0}
     for name in ("stop_repeats", "all_hooks", "baseline"):
         sink.write(maker.cell(experiment, name))
-    sink.write_comparison(experiment, [])
     runs = runs_of(tracking_settings)
     order = tuple(runs[name].run_id for name in ("baseline", "stop_repeats", "all_hooks"))
     assert find_landing(tracking_settings) == Landing(experiment_id="1", name="geode/hook_ablation", run_ids=order)

@@ -43,7 +43,7 @@ def test_what_varies_can_be_read_off_the_params() -> None:
         "scaffold_id": experiment.variant("all_hooks").scaffold_id,
         "suite": "workspace",
         "hooks": "require_test_run, protect_tests, stop_repeats",
-        "prompt": "worker.md",
+        "prompt": "worker.md (15 characters)",
         "tools": "read_file, edit_file, shell",
         "repair_budget": "2",
         "model.target": "simulated/apprentice",
