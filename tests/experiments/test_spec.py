@@ -2,14 +2,20 @@
 
 from pathlib import Path
 
+import hydra
 import pytest
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
 from pydantic import JsonValue
 
 from experiments.catalogue import unknown_names
+from experiments.config_dir import config_dir
 from experiments.overrides import quoted
 from experiments.records import Caps
 from experiments.run_spec import InvalidSpec, build_run_spec
-from experiments.spec import ConfigError, compose_spec
+from experiments.spec import ConfigError, VariantSpec, compose_spec, compose_variants
 from geode.scaffold import LoopLimits, RepairBudget
 
 MINIMAL: dict[str, JsonValue] = {
@@ -160,6 +166,59 @@ def test_no_configuration_can_name_code(key: str) -> None:
     tree = {**MINIMAL, "hooks": {"stop_repeats": {"x": [{"y": {key: "os.system"}}]}}}
     with pytest.raises(InvalidSpec, match=f"hooks.stop_repeats.x.0.y.{key}"):
         build_run_spec(tree, [Path()])
+
+
+@pytest.fixture(scope="module")
+def running() -> tuple[ConfigLoader, DictConfig]:
+    """What a sweeper gets from the running Hydra."""
+    with hydra.initialize_config_dir(str(config_dir()), version_base="1.3"):
+        loader = GlobalHydra.instance().config_loader()
+    return loader, loader.load_configuration("config", [], RunMode.MULTIRUN)
+
+
+def variants_of(
+    running: tuple[ConfigLoader, DictConfig], arguments: list[str], named: dict[str, JsonValue] | None = None
+) -> tuple[VariantSpec, ...]:
+    loader, master = running
+    master = master.copy()
+    OmegaConf.update(master, "variants", named or {}, force_add=True)
+    return compose_variants(loader, master, arguments, {})
+
+
+def test_named_variants_are_multiplied_by_what_is_swept_over(running: tuple[ConfigLoader, DictConfig]) -> None:
+    """A preset names its variants; a sweep on the command line crosses them with one more thing."""
+    found = variants_of(running, ["repair=0,3", "repeats=7"], {"plain": [], "hooked": ["hooks=[stop_repeats]"]})
+    assert [variant.name for variant in found] == [
+        "plain.repair=0",
+        "plain.repair=3",
+        "hooked.repair=0",
+        "hooked.repair=3",
+    ]
+    assert found[3].overrides == ("hooks=[stop_repeats]", "repair=3")
+    assert (found[3].spec.scaffold.repair.per_prompt, found[3].spec.repeats) == (3, 7)
+    assert [hook.name for hook in found[3].spec.scaffold.hooks] == ["stop_repeats"]
+
+
+BAD_SWEEPS: list[tuple[list[str], dict[str, JsonValue], str]] = [
+    (["repeats=1,2"], {}, "repeats: all variants of an experiment share this key"),
+    (["limits.rounds=interval(1,5)"], {}, "limits.rounds: 'limits.rounds=interval(1,5)' has no end"),
+    (["prompt=base,harmful"], {"a": ["prompt=placebo"]}, "prompt: it is swept over, but the variant 'a' sets it too"),
+    ([], {"a": ["hooks=[nope]"]}, "hooks: there is no choice 'nope'"),
+    ([], {"a": ["repeats=7"], "b": []}, "repeats: variant 'b' has 5, variant 'a' has 7"),
+    ([], {"a": 7}, "variants.a: 7"),
+    ([], {"no name": []}, "variants.no name"),
+    ([], {"a": ["repair"]}, "'repair' cannot be parsed"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named", "told"), BAD_SWEEPS)
+def test_a_sweep_that_cannot_be_one_experiment_is_refused(
+    running: tuple[ConfigLoader, DictConfig], arguments: list[str], named: dict[str, JsonValue], told: str
+) -> None:
+    """Every variant is composed and validated before one of them runs, and all share one ruler."""
+    with pytest.raises(ConfigError) as refusal:
+        variants_of(running, arguments, named)
+    assert told in str(refusal.value)
 
 
 def test_every_problem_of_the_configuration_is_named_at_once() -> None:
