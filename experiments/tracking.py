@@ -135,7 +135,8 @@ class MLflowSink:
                 problems += (SetAside(kind=EntryKind.TAG, name=f"verdict of {row.variant}", reason=reason),)
                 continue
             figures = {"diff_vs_baseline": row.difference, "diff_low": row.low, "diff_high": row.high}
-            metrics = {name: value for name, value in figures.items() if value is not None}
+            # What floating-point noise leaves of a difference of zero (4.6e-18) would be shown as it is.
+            metrics = {name: round(value, 9) for name, value in figures.items() if value is not None}
             problems += self._store.update(run, screen(metrics=metrics, tags={"verdict": row.verdict}))
         note = verdict_note(experiment, rows, {name: run.metrics for name, run in cells.items() if run})
         problems += self._store.update(self._store.run(known.parent_id), screen(tags={NOTE_TAG: note}))

@@ -152,7 +152,7 @@ def test_a_comparison_stands_beside_the_figures(
     """A stranger on MLflow's compare page can say which hook won and by how much."""
     for name in ("baseline", "all_hooks"):
         sink.write(maker.cell(experiment, name))
-    row = ComparisonRow(variant="all_hooks", difference=0.2, low=0.1, high=0.3, verdict="KEEP")
+    row = ComparisonRow(variant="all_hooks", difference=0.2 + 4e-18, low=0.1, high=0.1 + 0.2, verdict="KEEP")
     sink.write_comparison(experiment, [row])
     before = dump(tracking_settings)
     MLflowSink(tracking_settings).write_comparison(experiment, [row])
