@@ -1,10 +1,10 @@
 """Writes traces to MLflow: into its SQLite file at once where the schema is one we know, else through its client.
 
-MLflow's client writes a trace of 20 spans in about 40 ms of CPU (its fluent API in 110, and that one swallows errors); a
-sweep has a thousand. `SqliteTraces` writes the same rows in about 1.5 ms (`benchmarks/tracking.py`).
-It does so only while the file's own schema revision is
-one that this module was tested with: the revision names the tables exactly, and what a row of an older MLflow holds, a
-newer one must be able to read. `ClientTraces` writes to any store. A test writes with both and compares every table.
+MLflow's client writes a trace of 20 spans in about 40 ms of CPU (its fluent API in 110, and that one swallows errors);
+a sweep has a thousand. `SqliteTraces` writes the same rows in about 1.5 ms (`benchmarks/tracking.py`). It does so only
+while the file's own schema revision is one that this module was tested with: the revision names the tables exactly,
+and what a row of an older MLflow holds, a newer one must be able to read. `ClientTraces` writes to any store. A test
+writes with both and compares every table.
 """
 
 import base64
