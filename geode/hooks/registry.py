@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from reprlib import Repr
 
 from pydantic import JsonValue
 
@@ -14,6 +15,8 @@ from geode.hooks.points import ALLOWED, Continue, Decision, DecisionHook, HookEv
 from geode.redaction import clean_text
 
 _SHOWN_CHARS = 200
+_BRIEFLY = Repr()  # bounded before it is built, also for a value whose own repr fails
+_BRIEFLY.maxstring = _BRIEFLY.maxother = _SHOWN_CHARS // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class HookRegistry:
             return None
         decision = _sound(finished.value, point)
         if decision is None:
-            problem = _shown(f"it answered {finished.value!r}, which {point} does not allow")
+            problem = _shown(f"it answered {_BRIEFLY.repr(finished.value)}, which {point} does not allow")
             return Answer(hook=hook.name, decision=None, problem=problem)
         return Answer(hook=hook.name, decision=decision)
 
