@@ -1,12 +1,13 @@
 """Rebuilds what is derived, the warehouse and the tracking store, from the episode folders, which are the truth."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
 from analysis.warehouse import DuckDBSink, Warehouse
 from experiments.catalogue import SINKS_GROUP
-from experiments.sinks import CellSink
+from experiments.gate import comparison_rows
+from experiments.sinks import Cell, CellSink, ComparisonSink
 from experiments.store import StoreError, list_experiments, load_cells
 from geode.config.settings import Settings
 
@@ -56,8 +57,20 @@ def rebuild(settings: Settings, sinks: Mapping[str, CellSink]) -> Rebuilt:
                 # what went wrong is shown and ends in the exit code.
                 except Exception as error:  # noqa: BLE001
                     problems.append(f"{sink_name} has not {name}/{cell.variant.name}: {type(error).__name__}: {error}")
+        problems += _compared(name, loaded, sinks)
     for sink in sinks.values():
         sink.close()
     return Rebuilt(
         experiments=tuple(done), cells=cells, episodes=episodes, sinks=tuple(sinks), problems=tuple(problems)
     )
+
+
+def _compared(name: str, cells: Sequence[Cell], sinks: Mapping[str, CellSink]) -> list[str]:
+    problems = []
+    for sink_name, sink in sinks.items():
+        if isinstance(sink, ComparisonSink):
+            try:
+                sink.write_comparison(cells[0].experiment, comparison_rows(cells))
+            except Exception as error:  # noqa: BLE001  (as above)
+                problems.append(f"{sink_name} has not the verdicts of {name}: {type(error).__name__}: {error}")
+    return problems

@@ -19,8 +19,9 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from experiments.catalogue import SINKS_GROUP
-from experiments.sinks import CellSink, EarlySink
-from experiments.store import load_cell, load_episode, read_experiment
+from experiments.gate import comparison_rows
+from experiments.sinks import CellSink, ComparisonSink, EarlySink
+from experiments.store import load_cell, load_cells, load_episode, read_experiment
 from geode.config.settings import Settings
 
 _BATCH = 25  # episodes a message: a few seconds of work, which is what an interrupt waits for at the most
@@ -54,11 +55,16 @@ class _WholeCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Compare:
+    """Show what the gate says of the whole experiment; only a sink that shows verdicts is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Close:
     """Close the sinks: nothing comes after this."""
 
 
-_Job = _Traces | _WholeCell | _Close
+_Job = _Traces | _WholeCell | _Compare | _Close
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +128,7 @@ class SinkMirror:
     async def finish(self, variants: Sequence[str]) -> None:
         """Have the cells of these variants written, and wait until they are."""
         self._pending.clear()
-        self._last = [*(_WholeCell(variant=name) for name in variants), _Close()]
+        self._last = [*(_WholeCell(variant=name) for name in variants), _Compare(), _Close()]
         self._send_next()
         if self._connection is not None:
             await self._all_done.wait()
@@ -182,7 +188,7 @@ class SinkMirror:
                 for sink in reply.problems:
                     self._written[sink].clear()
                 self._all_done.set()
-            case _Traces():
+            case _Traces() | _Compare():
                 pass
         self._at_work = None
         self._send_next()
@@ -236,7 +242,11 @@ def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> str | None:
                 experiment = read_experiment(root, spec.experiment)
                 found = (load_episode(root, key) for key in job.keys)
                 sink.write_traces(experiment, experiment.variant(name), [e for e in found if e is not None])
-            case _Traces():
+            case _Compare() if isinstance(sink, ComparisonSink):
+                what = "the verdicts are not written"
+                cells = load_cells(root, spec.experiment)
+                sink.write_comparison(cells[0].experiment, comparison_rows(cells))
+            case _Traces() | _Compare():
                 pass
     except Exception as error:  # noqa: BLE001  (as above: no sink may break another, or the run)
         return _problem(what, error)

@@ -18,6 +18,7 @@ from experiments.episode import EpisodeRecord, RoleUsage
 from experiments.plan import EpisodeSpec
 from experiments.records import Caps
 from experiments.suite import Outcome, OutcomeKind, Task
+from experiments.suites.loader import copy_fixtures
 from geode.clock import Clock
 from geode.config.paths import StateRoot
 from geode.executor.policy import Mode
@@ -130,7 +131,7 @@ def _workspace(parts: EpisodeParts, spec: EpisodeSpec) -> Iterator[Path]:
 async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace: Path, folder: Path) -> _Attempt:
     session_id = ""
     try:
-        shutil.copytree(task.fixtures, workspace, symlinks=True)
+        copy_fixtures(task, workspace)
         session = parts.opener.create_session(
             mode=Mode.EXPERIMENT,
             scaffold=spec.scaffold,

@@ -16,9 +16,8 @@ import yaml
 
 from experiments.imported import ImportedRun
 from experiments.records import ExperimentRecord, Variant
-from experiments.sinks import Cell, CellSink, StoredEpisode
+from experiments.sinks import Cell, CellSink, ComparisonRow, StoredEpisode
 from experiments.tracking_cells import (
-    ComparisonRow,
     cell_key,
     cell_params,
     cell_tags,

@@ -2,25 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from experiments.records import ExperimentRecord, Variant
-from experiments.sinks import StoredEpisode
+from experiments.sinks import ComparisonRow, StoredEpisode
 from experiments.suite import OutcomeKind
 from geode.scaffold import HookChoice, PromptSource
 
 NOTE_ROWS_MAX = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonRow:
-    """What a comparison with the baseline says of one variant. A figure that there is no evidence for is None."""
-
-    variant: str
-    difference: float | None
-    low: float | None
-    high: float | None
-    verdict: str
 
 
 def cell_key(experiment: ExperimentRecord, variant: Variant) -> str:

@@ -39,6 +39,10 @@ class Early(Noting):
     def write_traces(self, experiment, variant, episodes):
         self.note(f"traces {variant.name} {len(episodes)}")
 
+class Judging(Noting):
+    def write_comparison(self, experiment, rows):
+        self.note(f"verdicts of {experiment.name}: " + ", ".join(f"{row.variant} {row.verdict}" for row in rows))
+
 class Failing(Noting):
     def write(self, cell):
         raise ValueError("the database is locked")
@@ -61,7 +65,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateRoot:
     """A store with two finished cells, and a package that offers the sinks above."""
     info = tmp_path / "some_sinks-1.dist-info"
     info.mkdir()
-    names = ("Noting", "Early", "Failing", "Dying", "Slow", "closed")
+    names = ("Noting", "Early", "Judging", "Failing", "Dying", "Slow", "closed")
     points = "\n".join(f"{name.lower()} = some_sinks:{name}" for name in names)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-sinks\nVersion: 1\n", encoding="utf-8")
     (info / "entry_points.txt").write_text(f"[geode.sinks]\n{points}\n", encoding="utf-8")
@@ -115,6 +119,12 @@ async def test_a_sink_that_takes_traces_early_gets_them_while_episodes_run(root:
     await mirror.finish(["base"])
     await mirror.stop()
     assert noted(root) == ["traces base 25", "cell base 30", "close"]
+
+
+async def test_a_sink_that_shows_verdicts_gets_them_after_the_cells(root: StateRoot) -> None:
+    """The page that compares runs is read by people who never call the gate themselves."""
+    await mirror_all(root, "judging")
+    assert noted(root) == ["cell base 30", "cell hook 30", "verdicts of ablation: hook REJECT", "close"]
 
 
 async def test_an_interrupt_of_the_terminal_does_not_reach_the_sinks(root: StateRoot) -> None:

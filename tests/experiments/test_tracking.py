@@ -9,9 +9,8 @@ import pytest
 
 from experiments.imported import ImportedRun
 from experiments.records import ExperimentRecord
-from experiments.sinks import Cell, EarlySink
+from experiments.sinks import Cell, ComparisonRow, EarlySink
 from experiments.tracking import CELL_TAG, Landing, MLflowSink, create_sink, find_landing, log_imported
-from experiments.tracking_cells import ComparisonRow
 from experiments.tracking_store import EntriesSetAside, TrackedRun, TrackingStore
 from geode.config.settings import Settings
 from tests.doubles.tracked_episodes import EpisodeMaker, dump, make_experiment

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.sinks import ComparisonRow
 from experiments.suite import OutcomeKind
-from experiments.tracking_cells import ComparisonRow, cell_params, headline_metrics, verdict_note
+from experiments.tracking_cells import cell_params, headline_metrics, verdict_note
 from tests.doubles.tracked_episodes import EpisodeMaker, make_experiment
 
 
