@@ -99,8 +99,8 @@ def _difference(row: VariantRow) -> Text:
     interval = row.verdict.difference if row.verdict else None
     if interval is None:
         return Text("no interval", style="dim")
-    low, high = f"{100 * interval.low:+.1f}", f"{100 * interval.high:+.1f}"
-    return Text.assemble((f"{100 * interval.estimate:+.1f}", "bold"), f" [{low:>5}, {high:>5}]")
+    low, high = _points(interval.low), _points(interval.high)
+    return Text.assemble((_points(interval.estimate), "bold"), f" [{low:>5}, {high:>5}]")
 
 
 def _count(row: VariantRow) -> Text:
@@ -121,7 +121,7 @@ def _truth(row: VariantRow) -> Text:
         return Text()
     if row.truth is None:
         return Text("not measured", style="dim")
-    return Text(f"{100 * row.truth.estimate:+.1f} ±{100 * row.truth.standard_error:.1f}", style="cyan")
+    return Text(f"{_points(row.truth.estimate)} ±{100 * row.truth.standard_error:.1f}", style="cyan")
 
 
 def _usage_table(comparison: Comparison) -> Table:
@@ -223,3 +223,7 @@ def _commands(comparison: Comparison, root: str) -> Text:
     return Text("\n").join(
         [Text(""), *(Text.assemble((f"  {command:{width}}", "cyan"), (f"  {why}", "dim")) for command, why in lines)]
     )
+
+
+def _points(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}"  # adding zero turns the -0.0 of floating-point noise into +0.0
