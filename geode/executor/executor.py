@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from geode.canonical import canonical_json
 from geode.clock import Clock
-from geode.events import PREVIEW_CHARS, CallEnd, CallEnded, HookDecided, preview
+from geode.events import PREVIEW_CHARS, CallEnd, CallEnded, HookDecided, Notice, preview
 from geode.executor.approval import ApprovalRequest, Approver
 from geode.executor.dispatch import dispatch
 from geode.executor.locks import ResourceLocks
@@ -138,12 +138,17 @@ class ToolExecutor:
             hint = f"; did you mean {nearest!r}?" if nearest else ""
             raise _Refused("scope", f"no tool is named {preview(call.name, 80)!r}{hint}")
         try:
-            arguments = parse_arguments(call.arguments).arguments
+            parsed = parse_arguments(call.arguments)
         except BadArguments as problem:
             raise _Refused("schema", str(problem)) from problem
+        if parsed.twice_encoded:
+            text = f"call {call.call_id!r} of round {place.round} came as text of an object, and was decoded once more"
+            self._observers.emit(Notice(about="arguments", text=text))
+        arguments = parsed.arguments
         self._check_scope(spec, arguments)
         with self._refusing("middleware"):
-            arguments = apply_middleware(self._middleware, spec.name, arguments)
+            made = apply_middleware(self._middleware, spec.name, arguments)
+            arguments = made if made is arguments else _as_json(made)
         asks = self._judge(spec, arguments)
         final, hook_asks = await self._asked_hooks(spec, arguments, place)
         if final is not arguments:
@@ -317,6 +322,13 @@ class ToolExecutor:
             return text
         half = RESULT_CHARS_MAX // 2
         return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def _as_json(made: object) -> dict[str, JsonValue]:
+    arguments = json.loads(canonical_json(made))
+    if not isinstance(arguments, dict):
+        raise TypeError(f"arguments became {type(made).__name__}")
+    return arguments
 
 
 def _own_copy(arguments: Arguments) -> dict[str, JsonValue]:

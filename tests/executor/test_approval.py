@@ -1,0 +1,209 @@
+"""Facts of approval: exactly what was approved runs, once, and whatever is not a yes is a no."""
+
+import asyncio
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from geode.authority import SafetyLevel
+from geode.events import CallEnd
+from geode.executor.approval import ApprovalRequest, Nobody
+from geode.executor.executor import ExecutedCall, Place
+from geode.executor.policy import Mode
+from geode.hooks.points import Ask, HookEvent, HookPoint, Rewrite, ToolProposed
+from geode.llm.messages import ToolUse
+from geode.records.receipts import ReceiptState
+from geode.tools.spec import Arguments, ToolOutput
+from tests.doubles.effects import tool
+from tests.doubles.hooks import ScriptedHook
+from tests.doubles.sessions import Bench
+from tests.executor.conftest import BenchOpener
+
+PLACE = Place(turn=1, round=1)
+
+
+class Approver:
+    """Answers what it is told to, and keeps what it was asked."""
+
+    def __init__(self, answer: object = True) -> None:
+        self.answer, self.asked = answer, list[ApprovalRequest]()
+
+    async def approve(self, request: ApprovalRequest) -> bool:
+        self.asked.append(request)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer  # type: ignore[return-value]
+
+
+def spy(ran: list[object], **more: Any) -> Any:
+    async def run(arguments: Arguments) -> ToolOutput:
+        ran.append(json.loads(json.dumps(dict(arguments))))
+        return ToolOutput(text="ran")
+
+    return tool(run, **more)
+
+
+async def execute(bench: Bench, arguments: str = "{}", call_id: str = "c1") -> ExecutedCall:
+    return await bench.executor.aexecute(ToolUse(call_id=call_id, name="act", arguments=arguments), PLACE)
+
+
+async def test_what_was_approved_is_byte_for_byte_what_runs(opened: BenchOpener) -> None:
+    """Contract 5.2 and A21: the approver sees the whole final form, however long, and its hash."""
+    ran: list[object] = []
+    approver = Approver()
+    bench = opened(spy(ran), mode=Mode.REPL, approver=approver)
+    sent = {"z": "\r\x1b[2K harmless", "a": ["정", 1.0, None], "pad": " " * 4_000 + "rm -rf ~"}
+    executed = await execute(bench, json.dumps(sent))
+    (request,) = approver.asked
+    assert ran == [json.loads(request.arguments)] == [sent]
+    assert request.arguments_hash == hashlib.sha256(request.arguments.encode()).hexdigest()
+    assert (request.tool, request.level) == ("act", SafetyLevel.WRITE)
+    (receipt,) = bench.receipts.all()
+    assert receipt.arguments_hash == request.arguments_hash
+    assert executed.end is CallEnd.SUCCEEDED
+
+
+@pytest.mark.parametrize(
+    "answer", [False, None, 0, 1, "yes", "no", {"approved": True}, ValueError("no terminal"), EOFError()]
+)
+async def test_whatever_is_not_a_yes_is_a_no(opened: BenchOpener, answer: object) -> None:
+    """An approver that fails or answers in another form has not approved. A text is not a yes, not even "yes"."""
+    ran: list[object] = []
+    bench = opened(spy(ran), mode=Mode.REPL, approver=Approver(answer))
+    executed = await execute(bench)
+    assert (ran, executed.end, executed.stage) == ([], CallEnd.NOT_STARTED, "approval")
+    assert executed.result.is_error
+    assert "act is a tool of level write in repl mode" in executed.result.text
+    assert bench.receipts.all() == []
+
+
+async def test_nobody_approves_nothing(opened: BenchOpener) -> None:
+    """Contract 5.10: unattended means deny."""
+    ran: list[object] = []
+    executed = await execute(opened(spy(ran), mode=Mode.DAEMON, approver=Nobody()))
+    assert (ran, executed.stage) == ([], "approval")
+    assert "nobody approved this call" in executed.result.text
+
+
+async def test_each_call_is_asked_for_by_itself(opened: BenchOpener) -> None:
+    """A22 and A23: an approval is used up by the call that it was given for, also if the next one is equal."""
+    ran: list[object] = []
+    approver = Approver()
+    bench = opened(spy(ran), mode=Mode.REPL, approver=approver)
+    await execute(bench, '{"n":1}', "c1")
+    approver.answer = False
+    await execute(bench, '{"n":1}', "c2")
+    again = await execute(bench, '{"n":1}', "c1")
+    assert (ran, len(approver.asked), again.stage) == ([{"n": 1}], 3, "approval")
+
+
+async def test_a_call_id_that_was_used_runs_nothing_even_if_it_is_approved(opened: BenchOpener) -> None:
+    """A23 and R07: the receipt's key is taken, so a second effect under it is refused."""
+    ran: list[object] = []
+    bench = opened(spy(ran), mode=Mode.REPL, approver=Approver())
+    await execute(bench, '{"n":1}')
+    second = await execute(bench, '{"n":2}')
+    assert (ran, second.stage, second.end) == ([{"n": 1}], "receipt", CallEnd.NOT_STARTED)
+
+
+async def test_what_needs_no_approval_asks_nobody(opened: BenchOpener) -> None:
+    approver = Approver(answer=False)
+    ran: list[object] = []
+    assert (await execute(opened(spy(ran), mode=Mode.EXPERIMENT, approver=approver))).end is CallEnd.SUCCEEDED
+    assert approver.asked == []
+
+
+async def test_a_hook_can_ask_where_policy_would_allow(opened: BenchOpener) -> None:
+    ran: list[object] = []
+    approver = Approver()
+    hook = ScriptedHook(HookPoint.PRE_TOOL_USE, decide=lambda _: Ask(reason="it is Friday"))
+    executed = await execute(opened(spy(ran), mode=Mode.EXPERIMENT, approver=approver, hooks=[hook]))
+    assert [request.reason for request in approver.asked] == ["it is Friday"]
+    assert executed.end is CallEnd.SUCCEEDED
+    unattended = await execute(opened(spy(ran), mode=Mode.EXPERIMENT, hooks=[hook]), call_id="c2")
+    assert (len(ran), unattended.stage) == (1, "approval")
+
+
+async def test_the_form_after_the_last_rewrite_is_what_is_approved(opened: BenchOpener) -> None:
+    """An approval of the form before it would be an approval of something that never runs."""
+    ran: list[object] = []
+    approver = Approver()
+    hooks = [
+        ScriptedHook(HookPoint.PRE_TOOL_USE, decide=lambda _: Ask(reason="look"), name="asks"),
+        ScriptedHook(
+            HookPoint.PRE_TOOL_USE, decide=lambda _: Rewrite(arguments={"path": "b"}, reason="moved"), name="rewrites"
+        ),
+    ]
+    await execute(opened(spy(ran), mode=Mode.REPL, approver=approver, hooks=hooks), '{"path":"a"}')
+    assert [request.arguments for request in approver.asked] == ['{"path":"b"}']
+    assert ran == [{"path": "b"}]
+
+
+@pytest.mark.parametrize("mode", [Mode.REPL, Mode.EXPERIMENT])
+async def test_nobody_can_change_a_call_after_it_was_judged(opened: BenchOpener, mode: Mode) -> None:
+    """A23: a hook or an approver that keeps its hand on the arguments changes them while the call waits for a lock."""
+    ran: list[object] = []
+    kept: list[Any] = []
+
+    def keep(event: HookEvent) -> object:
+        assert isinstance(event, ToolProposed)
+        kept.append(event.arguments)
+        event.arguments["paths"].append("/etc/in-place")  # type: ignore[index, union-attr]
+        mine: dict[str, JsonValue] = {"paths": ["safe"], "more": {"deep": []}}
+        kept.append(mine)
+        return Rewrite(arguments=mine, reason="r")
+
+    class Holding(Approver):
+        async def approve(self, request: ApprovalRequest) -> bool:
+            for arguments in kept:
+                arguments["paths"].append("/etc/while-asked")
+            return await super().approve(request)
+
+    hooks = [ScriptedHook(HookPoint.PRE_TOOL_USE, decide=keep)]
+    bench = opened(spy(ran, resource="r"), mode=mode, approver=Holding(), hooks=hooks)
+    gate = bench.executor._locks.hold(tool(spy([]).handler, resource="r").claims({}))
+    async with gate:
+        call = asyncio.create_task(execute(bench, '{"paths":["original"]}'))
+        await asyncio.sleep(1)
+        for arguments in kept:
+            arguments["paths"].append("/etc/while-it-waits")
+            arguments["path"] = "/etc/new-key"
+    await call
+    assert ran == [{"paths": ["safe"], "more": {"deep": []}}]
+
+
+async def test_a_hook_that_changes_its_event_changes_nothing(opened: BenchOpener) -> None:
+    """Without a rewrite there is no second judgment, so there must be nothing new to judge."""
+    ran: list[object] = []
+
+    def meddle(event: HookEvent) -> object:
+        assert isinstance(event, ToolProposed)
+        event.arguments["path"] = "/etc/passwd"  # type: ignore[index]
+        return Ask(reason="r")
+
+    hook = ScriptedHook(HookPoint.PRE_TOOL_USE, decide=meddle)
+    other = ScriptedHook(HookPoint.PRE_TOOL_USE, name="other")
+    bench = opened(spy(ran), mode=Mode.REPL, approver=Approver(), hooks=[hook, other])
+    await execute(bench, '{"path":"a"}')
+    (seen,) = other.seen
+    assert isinstance(seen, ToolProposed)
+    assert (ran, seen.arguments) == ([{"path": "a"}], {"path": "a"})
+
+
+async def test_a_call_that_is_stopped_while_it_waits_for_approval_never_began(opened: BenchOpener) -> None:
+    class Slow(Approver):
+        async def approve(self, request: ApprovalRequest) -> bool:
+            await asyncio.sleep(3_600)
+            return await super().approve(request)
+
+    ran: list[object] = []
+    bench = opened(spy(ran), mode=Mode.REPL, approver=Slow())
+    task = asyncio.create_task(execute(bench))
+    await asyncio.sleep(60)
+    task.cancel()
+    executed = await task
+    assert (ran, executed.end, executed.stage) == ([], CallEnd.NOT_STARTED, "cancelled")
+    assert bench.receipts.all(ReceiptState.UNCERTAIN) == []
