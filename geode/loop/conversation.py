@@ -122,8 +122,10 @@ class Conversation:
     def _check(self, message: Message) -> None:
         if not message.blocks:
             raise IllFormed("a message needs at least one block")
-        if any(isinstance(block, TextBlock) and not block.text.strip() for block in message.blocks):
-            raise IllFormed("a text block may not be empty")
+        if any(not isinstance(block, ToolUse) and not block.text.strip() for block in message.blocks):
+            raise IllFormed("a text or a result may not be empty")
+        if message.role is Role.ASSISTANT and not self._messages:
+            raise IllFormed("a conversation begins with the user")
         results = tuple(block.call_id for block in message.blocks if isinstance(block, ToolResult))
         uses = tuple(use.call_id for use in message.tool_uses)
         if message.role is Role.USER:

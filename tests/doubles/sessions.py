@@ -103,6 +103,7 @@ def open_bench(
             clock=clock,
             max_output_tokens=1_000,
             judges=judges,
+            redactor=redactor,
         )
     )
     closers = [checkpoint.close, receipts.close, timeline.close, evidence.close]

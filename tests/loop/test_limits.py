@@ -1,0 +1,69 @@
+"""Facts of `geode.loop.limits`: each limit ends a turn by its own name, and a cap can only lower one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geode.loop.limits import effective, passed
+from geode.loop.turn import TurnStop
+from geode.records.checkpoint import Progress
+from geode.scaffold import LoopLimits
+
+LIMITS = LoopLimits(rounds=3, tokens=1_000, seconds=60, cost_usd=0.5)
+
+
+@pytest.mark.parametrize(
+    ("progress", "elapsed_s", "stop", "words"),
+    [
+        (Progress(round=2), 0.0, None, ""),
+        (Progress(round=3), 0.0, TurnStop.ROUND_LIMIT, "3 rounds"),
+        (Progress(round=10, turn_first_round=8), 0.0, TurnStop.ROUND_LIMIT, "3 rounds"),
+        (Progress(round=10, turn_first_round=9), 0.0, None, ""),
+        (Progress(output_tokens=999), 0.0, None, ""),
+        (Progress(cache_read_tokens=600, output_tokens=400), 0.0, TurnStop.TOKEN_LIMIT, "1000 of 1000 tokens"),
+        (Progress(), 59.9, None, ""),
+        (Progress(), 60.0, TurnStop.TIME_LIMIT, "60.0 of 60 seconds"),
+        (Progress(cost_usd=0.49), 0.0, None, ""),
+        (Progress(cost_usd=0.5), 0.0, TurnStop.COST_LIMIT, "0.5000 of 0.5 US dollars"),
+    ],
+)
+def test_a_limit_that_is_reached_allows_no_further_call_and_gives_its_figures(
+    progress: Progress, elapsed_s: float, stop: TurnStop | None, words: str
+) -> None:
+    over = passed(LIMITS, progress, elapsed_s)
+    assert (over is None) is (stop is None)
+    if over is not None:
+        assert over[0] is stop
+        assert words in over[1]
+
+
+def test_no_money_allows_only_what_is_free() -> None:
+    """A simulated model costs nothing and must run under a limit of nothing."""
+    free = LoopLimits(cost_usd=0)
+    assert passed(free, Progress(cost_usd=0.0), 0.0) is None
+    over = passed(free, Progress(cost_usd=0.0001), 0.0)
+    assert over is not None
+    assert over[0] is TurnStop.COST_LIMIT
+
+
+CAPS = st.builds(
+    LoopLimits,
+    rounds=st.integers(1, 100),
+    tokens=st.integers(1, 10**6),
+    seconds=st.floats(1, 1_000),
+    cost_usd=st.floats(0, 10),
+)
+
+
+@given(CAPS, CAPS)
+def test_a_cap_lowers_what_a_prompt_may_use_and_raises_nothing(limits: LoopLimits, caps: LoopLimits) -> None:
+    """Caps are the ruler's: a scaffold cannot buy itself a better score with a larger budget."""
+    both = effective(limits, caps)
+    for name in ("rounds", "tokens", "seconds", "cost_usd"):
+        assert getattr(both, name) == min(getattr(limits, name), getattr(caps, name))
+    for name in ("calls_per_round", "empty_answers_in_a_row", "cut_answers_in_a_row", "context_tokens"):
+        assert getattr(both, name) == getattr(limits, name)
+
+
+def test_without_caps_the_scaffold_has_its_own_limits() -> None:
+    assert effective(LIMITS, None) is LIMITS
