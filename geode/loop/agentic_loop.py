@@ -46,12 +46,19 @@ from geode.llm.messages import (
     TextBlock,
 )
 from geode.loop.answer import as_message, cleaned, fault_of
-from geode.loop.conversation import CHARS_PER_TOKEN, Conversation, answers_for_lost_calls, host_message, tokens_of
+from geode.loop.conversation import (
+    CHARS_PER_TOKEN,
+    Conversation,
+    IllFormed,
+    answers_for_lost_calls,
+    host_message,
+    tokens_of,
+)
 from geode.loop.limits import passed
 from geode.loop.turn import Ending, TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionJudge, CompletionResult, CompletionView, verify_turn_async
 from geode.records.checkpoint import Progress, SessionCheckpoint
-from geode.records.database import RecordError
+from geode.records.database import RecordDamaged, RecordError
 from geode.records.receipts import EffectReceiptStore, ReceiptState
 from geode.redaction import Redactor, clean_text
 from geode.scaffold import LoopLimits, RepairBudget
@@ -85,7 +92,11 @@ class LoopParts:
 
 
 class AgenticLoop:
-    """One session's loop. It is taken up where the checkpoint left it."""
+    """One session's loop. It is taken up where the checkpoint left it.
+
+    Raises:
+        RecordError: if the checkpoint cannot be read, or what it holds is no conversation.
+    """
 
     def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
@@ -93,8 +104,13 @@ class AgenticLoop:
         self._progress, self._cognitive = stored.progress, stored.cognitive
         parts.registry.restore(stored.guards)
         self._conversation = Conversation()
-        for message in stored.messages:
-            self._conversation.append(message)
+        try:
+            for message in stored.messages:
+                self._conversation.append(message)
+        except IllFormed as problem:
+            raise RecordDamaged(
+                f"the stored conversation lacks a part ({problem}); keep it, and start a new session"
+            ) from problem
         self._conversation.elide_to(self._progress.elided_messages)
         fixed = len(parts.system) + sum(len(s.description) + len(str(s.input_schema)) for s in parts.plan.schemas)
         self._fixed_tokens = fixed // CHARS_PER_TOKEN

@@ -1,14 +1,15 @@
 """Models that do what a script says."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse, Usage
 
-Reply = ModelResponse | BaseException | Callable[[StepSnapshot], ModelResponse]
+Reply = ModelResponse | BaseException | Callable[[StepSnapshot], ModelResponse | Awaitable[ModelResponse]]
 
 
 class ScriptedModel:
-    """Gives its replies in order and keeps what it was asked. An exception is raised, a function is called.
+    """Gives its replies in order and keeps what it was asked. An exception is raised, a function is called or awaited.
 
     The last reply is given for ever after.
     """
@@ -24,7 +25,15 @@ class ScriptedModel:
         reply = self._replies[min(len(self.asked), len(self._replies)) - 1]
         if isinstance(reply, BaseException):
             raise reply
-        return reply if isinstance(reply, ModelResponse) else reply(snapshot)
+        if isinstance(reply, ModelResponse):
+            return reply
+        made = reply(snapshot)
+        return await made if isinstance(made, Awaitable) else made
+
+
+async def never_answers(_: StepSnapshot) -> ModelResponse:
+    """A reply for which somebody waits for ever."""
+    return await asyncio.get_running_loop().create_future()
 
 
 def says(text: str, *, stop: StopReason = StopReason.END_TURN) -> ModelResponse:
