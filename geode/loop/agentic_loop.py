@@ -196,7 +196,7 @@ class AgenticLoop:
         contexts, blocked = await self._submitted(prompt)
         parts.observers.emit(PromptReceived(turn=progress.turn, text=preview(prompt)))
         if blocked:
-            return Ending(stop=TurnStop.PROMPT_BLOCKED, detail=blocked)
+            return Ending(stop=TurnStop.PROMPT_BLOCKED, detail=parts.redactor.redact(blocked))
         message = Message(role=Role.USER, blocks=(TextBlock(text=prompt, origin=Origin.USER), *contexts))
         room = parts.limits.context_tokens - self._fixed_tokens - tokens_of(message)
         self._compact(room, spare_last_round=False)
@@ -432,10 +432,11 @@ class AgenticLoop:
         if finished.halt is Halt.CANCELLED:
             raise asyncio.CancelledError
         if finished.value is not None and not finished.interrupted:
-            return finished.value
+            return replace(finished.value, reasons=tuple(map(self._parts.redactor.redact, finished.value.reasons)))
         reason = "The completion check did not end in the time that was left."
         if finished.error is not None and not finished.interrupted:
-            reason = clean_text(f"The completion check failed ({type(finished.error).__name__}: {finished.error}).")
+            reason = f"The completion check failed ({type(finished.error).__name__}: {finished.error})."
+        reason = self._parts.redactor.redact(clean_text(reason))
         return CompletionResult(outcome=CheckOutcome.FAILED, reasons=(reason,), by="host")
 
     async def _post_verify(self, answer: str, check: CompletionResult) -> tuple[list[str], list[str]]:
@@ -451,12 +452,13 @@ class AgenticLoop:
         for said in await self._asked(HookPoint.POST_VERIFY, event):
             match said.decision:
                 case Repair(instruction=instruction):
-                    repairs.append(self._parts.redactor.redact(instruction))
+                    repairs.append(instruction)
                 case None:
                     escalations.append(_broken(said))
                 case other:
                     escalations.append(str(getattr(other, "reason", "")) or f"the hook {said.hook!r} gave no reason")
-        return repairs, escalations
+        redact = self._parts.redactor.redact
+        return [redact(text) for text in repairs], [redact(text) for text in escalations]
 
     async def _stop(self, answer: str) -> Ending | None:
         """Ask Stop for a continuation, within its bound."""
@@ -469,7 +471,8 @@ class AgenticLoop:
                     self._save(host_message(self._parts.redactor.redact(instruction)))
                     return None
                 case None:
-                    return Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=_broken(said))
+                    detail = self._parts.redactor.redact(_broken(said))
+                    return Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=detail)
         return Ending(stop=TurnStop.COMPLETED, text=answer, verified=True)
 
     def _view(self, answer: str) -> CompletionView:
