@@ -116,13 +116,18 @@ def distil_truth(cells: Sequence[Cell], table_hash: str) -> TruthTable:
     """Count the passes of every scaffold on every task of a finished, simulated experiment.
 
     Raises:
-        TruthRefused: if a cell was not played by the simulated worker, or has a task that was never measured.
+        TruthRefused: if a cell was not played by the simulated worker, is unfinished, or has a task never measured.
     """
     entries = {}
     for cell in cells:
         if cell.variant.roles.get("target") != MODEL:
             raise TruthRefused(f"{cell.variant.name!r} runs on {cell.variant.roles.get('target')!r}, not on {MODEL!r}")
         tasks = _counts(cell)
+        planned = len(list(cell.experiment.episode_keys(cell.variant)))
+        if len(cell.episodes) < planned:
+            raise TruthRefused(
+                f"{cell.variant.name!r} has {len(cell.episodes)} of {planned} episodes; run its sweep to the end first"
+            )
         if unmeasured := [task.task_id for task in cell.experiment.ruler.tasks if task.task_hash not in tasks]:
             raise TruthRefused(f"{cell.variant.name!r} has no measured episode of {', '.join(unmeasured)}")
         entries[cell.variant.scaffold_id] = ScaffoldTruth(scaffold_id=cell.variant.scaffold_id, tasks=dict(tasks))
