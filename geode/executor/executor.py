@@ -34,12 +34,17 @@ _RECEIPT_CHARS_MAX = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in the session a call stands: with its id, the key of its receipt."""
+    """Where in the session a call stands: with its id, the key of its receipt.
+
+    `said` and `rounds_left` are for the hooks: the text beside the calls, and the rounds that this prompt has after it.
+    """
 
     turn: int
     round: int
     path: str = ""
     attempt: int = 1
+    said: str = ""
+    rounds_left: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +193,13 @@ class ToolExecutor:
         """Ask PreToolUse; each hook sees what the ones before it made of the arguments."""
         asks: tuple[str, ...] = ()
         for hook in self._registry.at(HookPoint.PRE_TOOL_USE):
-            event = ToolProposed(tool=spec.name, level=spec.level, arguments=_own_copy(arguments))
+            event = ToolProposed(
+                tool=spec.name,
+                level=spec.level,
+                arguments=_own_copy(arguments),
+                round=place.round,
+                said=place.said,
+            )
             answer = await self._registry.ask_one(hook, HookPoint.PRE_TOOL_USE, event)
             if answer is None:
                 continue
@@ -290,7 +301,13 @@ class ToolExecutor:
         text, contexts = result, []
         for hook in self._registry.at(HookPoint.POST_TOOL_USE):
             event = ToolEnded(
-                tool=spec.name, level=spec.level, arguments=_own_copy(arguments), text=result, is_error=is_error
+                tool=spec.name,
+                level=spec.level,
+                arguments=_own_copy(arguments),
+                text=result,
+                is_error=is_error,
+                round=place.round,
+                rounds_left=place.rounds_left,
             )
             answer = await self._registry.ask_one(hook, HookPoint.POST_TOOL_USE, event)
             if answer is None:

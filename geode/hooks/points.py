@@ -28,22 +28,32 @@ class PromptSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolProposed:
-    """PreToolUse: a call passed scope, policy and schema, and may still be blocked, rewritten or sent to approval."""
+    """PreToolUse: a call passed scope, policy and schema, and may still be blocked, rewritten or sent to approval.
+
+    `said` is what the model wrote beside its calls in this round.
+    """
 
     tool: str
     level: SafetyLevel
     arguments: Arguments
+    round: int = 0
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnded:
-    """PostToolUse: a call ran and has its result. Context may be added; the result may be withheld from the model."""
+    """PostToolUse: a call ran and has its result. Context may be added; the result may be withheld from the model.
+
+    `rounds_left` are those that the limits allow this prompt after this one; None means that nobody said.
+    """
 
     tool: str
     level: SafetyLevel
     arguments: Arguments
     text: str
     is_error: bool
+    round: int = 0
+    rounds_left: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

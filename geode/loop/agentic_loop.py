@@ -362,7 +362,7 @@ class AgenticLoop:
         """Make the batch durable, then run it. If it cannot be saved, no tool runs."""
         body = self._conversation.append(message)
         self._parts.checkpoint.save_pending(body, len(message.tool_uses), self._timed())
-        return await self._parts.processor.arun(message.tool_uses, self._place())
+        return await self._parts.processor.arun(message.tool_uses, self._place(message.text))
 
     # Phase 5 ---------------------------------------------------------------------------------------------------------
 
@@ -499,8 +499,10 @@ class AgenticLoop:
                 answers.append(answer)
         return answers
 
-    def _place(self) -> Place:
-        return Place(turn=self._progress.turn, round=self._progress.round)
+    def _place(self, said: str = "") -> Place:
+        progress = self._progress
+        left = self._parts.limits.rounds - progress.rounds
+        return Place(turn=progress.turn, round=progress.round, said=said, rounds_left=left)
 
     def _save(self, *messages: Message) -> None:
         """Append messages, which become durable together, with all counters and memories."""
