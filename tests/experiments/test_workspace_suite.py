@@ -4,6 +4,7 @@ A verifier that nobody has seen fail measures nothing, so most of what stands he
 """
 
 import shutil
+import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
@@ -339,3 +340,16 @@ def test_what_the_agent_adds_is_no_damage(task: Task, tmp_path: Path) -> None:
     (workspace / "__pycache__").mkdir()
     (workspace / "__pycache__" / "x.pyc").write_bytes(b"\0")
     assert task.verify(workspace).kind is OutcomeKind.PASS
+
+
+@pytest.mark.parametrize(
+    "task", [task for task in SUITE.tasks if task.family == "query_sqlite"], ids=lambda t: t.task_id
+)
+def test_a_database_holds_what_the_text_beside_it_says(task: Task) -> None:
+    """Nobody reviews a binary file; the text is what was reviewed."""
+    (path,) = task.fixtures.glob("*.db")
+    shipped, made = sqlite3.connect(f"file:{path}?mode=ro", uri=True), sqlite3.connect(":memory:")
+    made.executescript((task.fixtures.parent / "database.sql").read_text())
+    assert list(shipped.iterdump()) == list(made.iterdump())
+    shipped.close()
+    made.close()
