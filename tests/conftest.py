@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is slow; that is no property of the code. What must be quick is measured under benchmarks/.
+settings.register_profile("geode", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("geode")
 
 
 @pytest.fixture
