@@ -153,7 +153,7 @@ class ToolExecutor:
         self._check_scope(spec, arguments)
         with self._refusing("middleware"):
             made = apply_middleware(self._middleware, spec.name, arguments)
-            arguments = made if made is arguments else _as_json(made)
+            arguments = _own_copy(arguments) if made is arguments else _as_json(made)
         asks = self._judge(spec, arguments)
         final, hook_asks = await self._asked_hooks(spec, arguments, place)
         if final is not arguments:

@@ -143,6 +143,24 @@ async def test_the_form_after_the_last_rewrite_is_what_is_approved(opened: Bench
 
 
 @pytest.mark.parametrize("mode", [Mode.REPL, Mode.EXPERIMENT])
+async def test_middleware_keeps_no_hand_on_a_call_either(opened: BenchOpener, mode: Mode) -> None:
+    ran: list[object] = []
+    kept: list[dict[str, JsonValue]] = []
+
+    def keep(_: str, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        kept.append(arguments)
+        return arguments
+
+    def meddle(_: HookEvent) -> object:
+        kept[0]["path"] = "/etc/passwd"
+        return Ask(reason="r")
+
+    hook = ScriptedHook(HookPoint.PRE_TOOL_USE, decide=meddle)
+    await execute(opened(spy(ran), mode=mode, approver=Approver(), middleware=[keep], hooks=[hook]), '{"path":"a"}')
+    assert ran == [{"path": "a"}]
+
+
+@pytest.mark.parametrize("mode", [Mode.REPL, Mode.EXPERIMENT])
 async def test_nobody_can_change_a_call_after_it_was_judged(opened: BenchOpener, mode: Mode) -> None:
     """A23: a hook or an approver that keeps its hand on the arguments changes them while the call waits for a lock."""
     ran: list[object] = []

@@ -161,10 +161,12 @@ async def test_a_writer_that_gives_up_lets_the_readers_behind_it_in() -> None:
 
 
 async def test_two_calls_that_want_the_same_two_things_do_not_block_each_other() -> None:
+    """The second waits for b without a, the third holds a and waits for b behind it: a deadlock without an order."""
     assert await got_at(
-        Worker(claims=(writes("a"), writes("b")), comes_at=0, holds_s=2),
-        Worker(claims=(writes("b"), writes("a")), comes_at=0, holds_s=2),
-    ) == [0, 2]
+        Worker(claims=(writes("b"),), comes_at=0, holds_s=5),
+        Worker(claims=(writes("b"), writes("a")), comes_at=1, holds_s=2),
+        Worker(claims=(writes("a"), writes("b")), comes_at=2, holds_s=2),
+    ) == [0, 5, 7]
 
 
 async def test_one_resource_claimed_twice_is_held_once_in_the_stricter_way() -> None:

@@ -11,13 +11,13 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
 from geode.clock import ManualClock
 from geode.hooks.points import HookEvent, HookPoint, Pass
-from geode.llm.messages import ModelResponse, Origin, StopReason, TextBlock, ToolUse, Usage
+from geode.llm.messages import ModelResponse, Origin, StopReason, TextBlock, ToolResult, ToolUse, Usage
 from geode.loop.turn import TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionResult, CompletionView
 from geode.records.receipts import ReceiptState
@@ -106,6 +106,10 @@ def _is_prompt(message: Any) -> bool:
     return any(isinstance(block, TextBlock) and block.origin is Origin.USER for block in message.blocks)
 
 
+def _is_result_of(block: object, call_id: str) -> TypeGuard[ToolResult]:
+    return isinstance(block, ToolResult) and block.call_id == call_id
+
+
 def hold(session: Session, bench: Bench, moment: str) -> None:
     """What is always true, whenever the process was killed."""
     effects = session.world.effects
@@ -179,6 +183,10 @@ async def test_a_session_killed_at_any_moment_goes_on_from_there(tmp_path: Path,
         result = await finish(session, bench)
         hold(session, bench, moment)
         assert not bench.loop.unfinished
+        cut = [block for message in bench.loop.messages for block in message.blocks if _is_result_of(block, "x")]
+        assert all("your message was cut" in block.text for block in cut), (
+            f"{moment}: a cut call and its answer are one"
+        )
         if result is not None:
             assert result.repairs_used <= 2
             if in_doubt:
