@@ -1,4 +1,4 @@
-"""What the options of hooks share: frozen, with no unknown key, and patterns that compile."""
+"""What the options of hooks share: frozen, with no unknown key, patterns that compile, and how a test is told."""
 
 import re
 from typing import Annotated
@@ -19,6 +19,10 @@ def _is_pattern(text: str) -> str:
 
 Pattern = Annotated[str, AfterValidator(_is_pattern)]
 """A regular expression as text."""
+
+
+TEST_COMMANDS = r"(?i)(\b|_)(py)?(test|check|verify|validate)s?(_|\b)"
+"""Searched in a shell command to tell whether it runs a test or a check."""
 
 
 class HookOptions(BaseModel):

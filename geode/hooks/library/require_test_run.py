@@ -5,14 +5,14 @@ import re
 from pydantic import JsonValue
 
 from geode.authority import SafetyLevel
-from geode.hooks.library.options import TIME_LIMIT_S, HookOptions, Pattern
+from geode.hooks.library.options import TEST_COMMANDS, TIME_LIMIT_S, HookOptions, Pattern
 from geode.hooks.points import Decision, HookEvent, HookPoint, Pass, Repair, ToolEnded, TurnVerified
 
 
 class RequireTestRunOptions(HookOptions):
     """`commands` is searched in a shell command to tell whether it runs a test or a check."""
 
-    commands: Pattern = r"(?i)(\b|_)(py)?(test|check|verify|validate)s?(_|\b)"
+    commands: Pattern = TEST_COMMANDS
 
 
 class RequireTestRun:
