@@ -3,6 +3,8 @@
 import hashlib
 import json
 
+# `json.dumps` builds a new one for each call.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _HINT = "only null, booleans, integers, finite floats, strings, lists and string-keyed mappings have one"
 
 
@@ -15,7 +17,7 @@ def canonical_json(value: object) -> str:
     """
     _refuse_foreign_keys(value)
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return _ENCODER.encode(value)
     except TypeError as error:
         raise TypeError(f"no canonical JSON for this value ({error}); {_HINT}") from error
 

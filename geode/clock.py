@@ -81,4 +81,4 @@ def rfc3339(at: datetime) -> str:
     """
     if at.tzinfo is None:
         raise ValueError(f"{at!r} has no time zone; records hold UTC only")
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -15,6 +15,7 @@ from geode.hooks.points import ALLOWED, Continue, Decision, DecisionHook, HookEv
 from geode.redaction import clean_text
 
 _SHOWN_CHARS = 200
+_ENCODER = json.JSONEncoder(allow_nan=False)
 _BRIEFLY = Repr()  # bounded before it is built, also for a value whose own repr fails
 _BRIEFLY.maxstring = _BRIEFLY.maxother = _SHOWN_CHARS // 2
 
@@ -86,7 +87,7 @@ class HookRegistry:
     def _trusted(self, hook: DecisionHook, memory: Callable[[], JsonValue]) -> JsonValue:
         try:
             value = memory()
-            json.dumps(value, allow_nan=False).encode()
+            _ENCODER.encode(value)
         except Exception as error:  # noqa: BLE001  (a hook is foreign code; from here on it blocks, and says why)
             self._lost[hook.name] = _shown(f"its memory is lost: {type(error).__name__}: {error}")
             return None

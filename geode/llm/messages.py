@@ -75,12 +75,15 @@ class Message:
         return "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` builds one for each call
+
+
 def encode_message(message: Message) -> str:
     """Return the JSON text of `message`, as the checkpoint holds it."""
     body: dict[str, JsonValue] = {"role": message.role.value, "blocks": [_encode_block(b) for b in message.blocks]}
     if message.raw is not None:
         body["raw"] = message.raw
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return _ENCODER.encode(body)
 
 
 def decode_message(text: str) -> Message:

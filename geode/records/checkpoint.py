@@ -25,6 +25,7 @@ _MIGRATIONS = (
     CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
     """,
 )
+_ENCODER = json.JSONEncoder(separators=(",", ":"))  # `json.dumps` builds one for each call
 _OPEN_BATCH = "INSERT INTO batches VALUES (:round, :calls, 0)"
 _CLOSE_BATCH = "UPDATE batches SET complete = 1 WHERE round = :round"
 _SAVE_STATE = "INSERT INTO state VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -197,12 +198,12 @@ class SessionCheckpoint:
 
 
 def _state(guards: Guards, cognitive: CognitiveState) -> dict[str, str]:
-    return {"guards": json.dumps(guards, separators=(",", ":")), "cognitive": cognitive.model_dump_json()}
+    return {"guards": _ENCODER.encode(guards), "cognitive": cognitive.model_dump_json()}
 
 
 def _encode_progress(progress: Progress) -> str:
     # dataclasses.asdict copies deeply and costs ten times this.
-    return json.dumps({name: getattr(progress, name) for name in _PROGRESS_FIELDS}, separators=(",", ":"))
+    return _ENCODER.encode({name: getattr(progress, name) for name in _PROGRESS_FIELDS})
 
 
 _PROGRESS_FIELDS = tuple(spec.name for spec in fields(Progress))

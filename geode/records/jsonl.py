@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 _TAIL_BYTES = 1 << 16
 _CLOSED = -1
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` builds one for each call
 
 
 class JsonLines:
@@ -44,7 +45,7 @@ class JsonLines:
         if self._fd == _CLOSED:
             # The system may have given the number to another file since.
             raise OSError(errno.EBADF, "the record is closed", str(self.path))
-        line = (json.dumps(body, ensure_ascii=False, separators=(",", ":")) + "\n").encode()
+        line = (_ENCODER.encode(body) + "\n").encode()
         if self._torn:
             line = b"\n" + line
         written = os.write(self._fd, line)

@@ -111,15 +111,16 @@ class EffectReceiptStore:
             RecordError: if the key is taken: a result is never attached to another call, and no effect runs twice.
         """
         with self._db.write() as connection:
-            if connection.execute(f"SELECT 1 FROM receipts WHERE {_KEY}", key.values).fetchone():
+            admitted = connection.execute(
+                "INSERT INTO receipts (path, round, call_id, attempt, tool, arguments, arguments_hash, intent, state,"
+                " admitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'admitted', ?)"
+                " ON CONFLICT (path, round, call_id, attempt) DO NOTHING",
+                (*key.values, tool, arguments, arguments_hash, intent, rfc3339(self._clock.now())),
+            ).rowcount
+            if admitted != 1:
                 raise RecordError(
                     f"call {key.call_id!r} of round {key.round} was already admitted; it is not run again"
                 )
-            connection.execute(
-                "INSERT INTO receipts (path, round, call_id, attempt, tool, arguments, arguments_hash, intent, state,"
-                " admitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'admitted', ?)",
-                (*key.values, tool, arguments, arguments_hash, intent, rfc3339(self._clock.now())),
-            )
 
     def started(self, key: ReceiptKey) -> None:
         """Record that the effect begins with the next instruction."""
