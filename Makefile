@@ -38,7 +38,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -q -m 'not slow' -p no:cacheprovider -x tests
+	$(BIN)/python -m pytest -q -m 'not slow' -n 2 --dist worksteal -p no:cacheprovider
 
 bench: setup
 	@for script in benchmarks/*.py; do echo "== $$script"; PYTHONPATH=. $(BIN)/python $$script || exit 1; done

@@ -17,6 +17,8 @@ from geode.config.settings import Settings, read_settings
 from geode.redaction import Redactor
 from tests.doubles.tracked_episodes import EpisodeMaker, make_experiment
 
+pytestmark = pytest.mark.slow
+
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "mcpmark"
 TABLES = ("runs", "cells", "episodes", "rounds", "tool_calls", "costs")
 

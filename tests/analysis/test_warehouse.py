@@ -176,6 +176,7 @@ def test_nothing_of_a_broken_transaction_stays(warehouse: Warehouse) -> None:
     assert rows(warehouse, "SELECT (SELECT count(*) FROM cells), (SELECT count(*) FROM import_issues)") == [(0, 0)]
 
 
+@pytest.mark.slow
 def test_many_writers_and_a_reader_lose_no_row(warehouse: Warehouse) -> None:
     """Sweeps of several processes end at the same time; each acknowledged row is there, and once."""
     code = """
@@ -221,6 +222,7 @@ def another_process(warehouse: Warehouse, kind: str) -> Iterator[subprocess.Pope
         process.communicate()
 
 
+@pytest.mark.slow
 def test_waiting_is_bounded_and_names_the_holder(warehouse: Warehouse, maker: EpisodeMaker) -> None:
     """Who waits for ever, or reads "lock", cannot help himself; who is killed must not keep the others out."""
     DuckDBSink(warehouse).write(maker.cell(make_experiment(), "baseline"))
@@ -236,6 +238,7 @@ def test_waiting_is_bounded_and_names_the_holder(warehouse: Warehouse, maker: Ep
         pass
 
 
+@pytest.mark.slow
 def test_readers_do_not_keep_each_other_out(warehouse: Warehouse) -> None:
     """Two people may look at the same time; only a writer has to wait for them."""
     with warehouse.write():

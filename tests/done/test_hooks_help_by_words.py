@@ -110,6 +110,7 @@ async def test_each_hook_helps_and_helps_by_its_body_alone(tmp_path: Path) -> No
     assert await lab.passes(*HOOKS) > max(helped.values())
 
 
+@pytest.mark.slow
 async def test_a_hook_without_a_body_changes_no_word(tmp_path: Path) -> None:
     """The worker cannot see which hooks there are, so an empty one must have an effect of exactly zero."""
     lab = Lab(tmp_path)

@@ -1,5 +1,7 @@
 """The truth beside the demo's verdicts is that of this version's simulated worker, tasks and scaffolds."""
 
+import pytest
+
 from analysis.truth import load_truth
 from experiments.job import select_tasks
 from experiments.spec import compose_spec
@@ -7,6 +9,7 @@ from experiments.suites.loader import load_suite
 from geode.llm.simulated import fault_table_hash
 
 
+@pytest.mark.slow
 def test_the_shipped_truth_covers_every_variant_and_task_of_the_demo() -> None:
     """Whoever changes a task, a prompt or the table of faults measures again, with `make truth`."""
     truth = load_truth(fault_table_hash())

@@ -139,6 +139,7 @@ def hold(bench: Bench, uses: Sequence[ToolUse], batch: BatchResult) -> None:
     assert bench.executor._locks._resources == {}
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     calls=CALLS,

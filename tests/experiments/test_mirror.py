@@ -166,6 +166,8 @@ from experiments.store import load_cells
 from tests.experiments.test_mirror import spec_of
 from geode.config.paths import StateRoot
 
+pytestmark = pytest.mark.slow
+
 async def main():
     root = StateRoot(Path(sys.argv[2]))
     mirror = SinkMirror(spec_of(root, "early"))

@@ -19,6 +19,8 @@ from experiments.episode import VOLATILE_FIELDS
 from experiments.store import load_cells, read_experiment
 from geode.config.paths import StateRoot
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["tracking=none", "suite.tasks=[config_port,csv_totals]", "repeats=1"]
 
 

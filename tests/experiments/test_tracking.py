@@ -15,7 +15,10 @@ from experiments.tracking_store import EntriesSetAside, TrackedRun, TrackingStor
 from geode.config.settings import Settings
 from tests.doubles.tracked_episodes import EpisodeMaker, dump, make_experiment
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # MLflow's own use of SQLAlchemy
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]  # MLflow's own use of SQLAlchemy
 
 
 @pytest.fixture

@@ -12,7 +12,10 @@ from geode.config.settings import Settings, read_settings
 from tests.doubles.tracked_episodes import dump
 from tests.experiments.conftest import OpenedAtOnce
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # MLflow's own use of SQLAlchemy
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]  # MLflow's own use of SQLAlchemy
 
 
 @pytest.fixture

@@ -23,7 +23,10 @@ from experiments.tracking_traces import (
 from geode.config.settings import Settings
 from tests.doubles.tracked_episodes import EpisodeMaker, dump, make_experiment
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # MLflow's own use of SQLAlchemy
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]  # MLflow's own use of SQLAlchemy
 
 GENERATION = 8  # the column db_payload_generation of trace_info
 

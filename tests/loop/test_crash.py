@@ -31,6 +31,8 @@ from tests.doubles.sessions import Bench, open_bench
 from tests.doubles.virtual_time import VirtualTimeLoop
 from tests.doubles.wire import problems
 
+pytestmark = pytest.mark.slow
+
 Click = Callable[[str], None]
 
 
