@@ -84,10 +84,23 @@ class RoleBinding(_Node):
     model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
 
 
-class Roles(_Node):
-    """Who plays what. `role.target=route/id` is short for `role.target.model=route/id`."""
+_Bound = Annotated[RoleBinding, BeforeValidator(lambda value: {"model": value} if isinstance(value, str) else value)]
 
-    target: Annotated[RoleBinding, BeforeValidator(lambda value: {"model": value} if isinstance(value, str) else value)]
+
+class Roles(_Node):
+    """Who plays what; a role that is null is not played. `role.target=route/id` is short for `role.target.model=...`.
+
+    `role/auditor` and `role/judge` are groups; without a choice, `+role.judge=route/id` binds the role.
+    """
+
+    target: _Bound
+    auditor: _Bound | None = None
+    judge: _Bound | None = None
+
+    def models(self) -> dict[str, str]:
+        """Return the model of each role that is played, by the role's name. They are part of every `episode_key`."""
+        bound: dict[str, RoleBinding | None] = dict(self)
+        return {role: binding.model for role, binding in bound.items() if binding is not None}
 
 
 class SuiteChoice(_Node):
@@ -204,7 +217,7 @@ def build_run_spec(tree: Mapping[str, JsonValue], roots: Sequence[Path], preset:
         baseline=config.baseline,
         variants=config.variants,
         scaffold=_scaffold(config, roots),
-        roles={"target": config.role.target.model},
+        roles=config.role.models(),
         suite=config.suite,
         seeds=config.seeds,
         repeats=config.repeats,

@@ -1,5 +1,6 @@
 """Routes to models, and the exact form of a model's name: `route/id`, split at the first slash, never upgraded."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,6 +22,9 @@ class Route(StrEnum):
 
 LAUNCHABLE = ("simulated/apprentice",)
 """The models that a session can be opened on."""
+
+ARCHIVED: Mapping[str, str] = {"openai-codex/gpt-5.5": "run-2606", "anthropic/claude-opus-4-8": "run-2606"}
+"""Models that played a role in records of the past, and in which. Their bindings are kept as recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,16 @@ def check_launchable(text: str) -> ModelName:
         RouteRefused: if nothing here can reach it, with what can be used instead.
     """
     model = parse_model(text)
+    if str(model) in LAUNCHABLE:
+        return model
+    if run := ARCHIVED.get(text):
+        raise RouteRefused(
+            f"{text!r} is bound as {run} has it on record: it can be replayed from those records, not launched, since a"
+            " new answer would not be that run, and this version has no adapter that reaches it. Replay: `geode archive"
+            f" import PATH`; for new episodes bind the role to one of {', '.join(LAUNCHABLE)}"
+        )
     if model.route is Route.RECORDED:
         raise RouteRefused(f"{text!r} can be replayed, not launched; launch one of {', '.join(LAUNCHABLE)}")
-    if str(model) not in LAUNCHABLE:
-        raise RouteRefused(
-            f"this version has no adapter that reaches {text!r}; models that can be launched: {', '.join(LAUNCHABLE)}"
-        )
-    return model
+    raise RouteRefused(
+        f"this version has no adapter that reaches {text!r}; models that can be launched: {', '.join(LAUNCHABLE)}"
+    )

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from geode.hooks.library import HOOKS, HookFactory
-from geode.llm.routes import LAUNCHABLE, check_launchable
+from geode.llm.routes import ARCHIVED, LAUNCHABLE, check_launchable
 from geode.tools.catalogue import TOOLS
 
 HOOKS_GROUP = "geode.hooks"
@@ -37,12 +37,12 @@ def tool_names() -> tuple[str, ...]:
 
 
 def known_models() -> tuple[str, ...]:
-    """Return the models that a role may be bound to."""
-    return LAUNCHABLE
+    """Return the models that a configuration may name: those that can be launched, then those only on record."""
+    return (*LAUNCHABLE, *ARCHIVED)
 
 
 def check_model(model: str, role: str) -> None:
-    """Check that `role` may be bound to `model`.
+    """Check that new episodes may have `model` play `role`. A model that is only on record is known, and refused.
 
     Raises:
         ConfigurationError: naming the role, the model and what may be used instead.
