@@ -22,7 +22,7 @@ from geode.tools.catalogue import workspace_tools
 from geode.tools.workspace import Workspace
 
 BUDGET_MS = 40.0
-LOAD_LIMIT_MS = 30.0
+LOAD_LIMIT_MS = 80.0
 
 
 def cpu_ms() -> float:

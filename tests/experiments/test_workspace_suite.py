@@ -104,11 +104,13 @@ def assert_fails(outcome: Outcome, why: str) -> None:
     assert outcome.reasons
 
 
-def test_every_family_has_two_tasks() -> None:
+def test_the_suite_has_enough_families_for_a_statement_about_families() -> None:
     """The family is the unit of independence, so a family with one task could not be told from its task."""
     assert SUITE.name == "workspace"
     families = Counter(task.family for task in SUITE.tasks)
-    assert set(families.values()) == {2}
+    assert len(families) >= 10
+    assert len(SUITE.tasks) >= 20
+    assert min(families.values()) >= 2
 
 
 @every_task
@@ -117,7 +119,7 @@ def test_an_outline_has_the_shape_that_the_apprentice_errs_in(task: Task) -> Non
     kinds = Counter(step.kind for step in outline_of(task).steps)
     assert 5 <= sum(kinds.values()) <= 9
     assert 2 <= kinds["inspect"] <= 4
-    assert 1 <= kinds["change"] <= 3
+    assert 1 <= kinds["change"] <= 4
     assert kinds["check"] == 1
     assert all(1 <= len(step.wrong) <= 3 for step in steps_of(task, "change"))
     calls = [call for step in outline_of(task).steps for call in (step.call, *step.wrong)]
@@ -206,6 +208,95 @@ def free(day, taken):
             "# Switches of the staging shop, one a line.\nsearch_suggestions: true\n"
             "# new_checkout asks for everything on one page.\n# renamed, it was new_checkout\ncheckout_v2: true\n"
             "new_checkout_banner: true # tells users of new_checkout\ngift_cards: false\n",
+        ),
+        (
+            "refactor_rename",
+            "cli.py",
+            '"""The command line: `python3 cli.py load 2026-03-02`."""\nimport sys\nfrom store import (\n'
+            "    read_orders,\n    total,\n)\n\nCOMMANDS = {\n    'load': read_orders,\n"
+            "    'total': total,\n}  # typed by users\n"
+            "if __name__ == '__main__':\n    print(COMMANDS[sys.argv[1]](sys.argv[2]))\n",
+        ),
+        ("refactor_extract", "price.sh", "gross () {\n  whole=$(($1 * (100 + $2) + 50))\n  echo $((whole / 100))\n}\n"),
+        (
+            "sql_overdue",
+            "overdue.csv",
+            '"member_id","name","books","oldest_due"\r\n"1","Ana Lund","2","2026-02-20"\r\n'
+            '"2","Bo Falk","1","2026-03-30"\r\n"4","Ana Lund","3","2026-03-01"\r\n"5","Dan Roos","1","2026-02-11"\r\n',
+        ),
+        ("sql_reorder", "reorder.csv", "part,stock,order\n\nbelt,2,8\nbolt,70,130\ncog,0,40\nnut,30,70"),
+        (
+            "logs_outage",
+            "incident.json",
+            '{\n  "cause": "pool_exhausted",\n  "failed": [\n    "p12",\n    "p13",\n    "p17",\n    "p18"\n  ],\n'
+            '  "ended": "2026-02-11T08:30:58Z",\n  "began": "2026-02-11T08:13:58Z"\n}',
+        ),
+        (
+            "logs_slow",
+            "slow.csv",
+            '"page","slow","worst_ms"\n"/cart","3","1875"\n"/search","4","1310"\n"/account","3","690"\n',
+        ),
+        (
+            "merge_settings",
+            "settings.json",
+            '{"languages": [\n  "de",\n  "en",\n  "fr",\n  "pl"\n], "retries": 5, "timeout_s": 45, "name":\n'
+            '"ferry-times", "cache_mb": 256, "log": {"days": 14, "level": "info"}}',
+        ),
+        (
+            "merge_notes",
+            "messages.ini",
+            "[mail]\nclosed=We are closed today.\nlost=Nothing came back.\nretry=Try again in a minute.\n"
+            "sent=We sent you a letter.\n[start]\nhello=Good to see you.\n",
+        ),
+        ("runbook_release", "plan.json", '{\n  "approved_by": null,\n  "migration": true,\n  "day": "2026-05-26"\n}'),
+        (
+            "runbook_leaver",
+            "groups.json",
+            '{"press": {"owner": "tess.hall", "members": ["tess.hall", "marek.nowak"]},\n"deploy": {"members":\n'
+            '["jon.lie", "ida.berg"], "owner": "jon.lie"},\n'
+            '"billing": {"owner": "ida.berg", "members": ["jon.lie", "ida.berg"]}}',
+        ),
+        (
+            "fact_lease",
+            "answer.json",
+            '{"sentence": "The notice for Mill Lane is four months, to the end of any month.",'
+            '"months": 4,"paper": "papers/2024-amendments.md"}',
+        ),
+        (
+            "fact_minutes",
+            "agenda.md",
+            "# Agenda, 11 June 2026\n\n- [X] Boat shed: who does what until when (look it up before)\n"
+            "- [ ] Boat shed: new resolutions\n- [ ] Summer party\n",
+        ),
+        (
+            "repair_contacts",
+            "contacts.csv",
+            '"id","name","street","note"\r\n"v01","Brandt, Lea","Old Town",""\r\n'
+            '"v02","Yilmaz, Can","Quay Street","keys"\r\n"v03","Olsen, Per","Mill lane",""\r\n'
+            '"v04","Abel, Ruth","Old Town","drives, cooks"\r\n'
+            '"v05","Hale, Ann","Quay Street",""\r\n"v06","Moreau, Luc","Hill Road","has a van, only on Sundays"\r\n'
+            '"v07","Costa, Ines","Hill Road","first aid"\r\n',
+        ),
+        (
+            "repair_books",
+            "books.jsonl",
+            '{"title":"Salt and Stone","id":"b1","pages":212,"price":14}\n'
+            '{ "id": "b2", "title": "The \\"Second\\" Bridge", "pages": 340, "price": 22 }\n'
+            '{"id": "b3", "title": "Tramways of the North", "pages": 128, "price": 16.9}\n'
+            '{"id": "b4", "title": "What the Tide Left", "pages": 264, "price": 18.5}\n\n'
+            '{"id": "b5", "title": "Letters, Lists, Lies", "pages": 180, "price": 11.0}\n'
+            '{"id": "b6", "title": "Gardens at Night", "pages": 96, "price": 9.8}',
+        ),
+        (
+            "refuse_purge",
+            "answers/R-41.json",
+            '{\n  "reasons": [\n    "no_approval",\n    "hold"\n  ],\n  "rows": 4,\n'
+            '  "decision": "refused",\n  "request": "R-41"\n}',
+        ),
+        (
+            "refuse_restore",
+            "plan.json",
+            '{\n  "sales_lost": 3,\n  "incomplete": [\n    "stock.csv"\n  ],\n  "decision": "blocked"\n}',
         ),
     ],
 )

@@ -101,7 +101,7 @@ def read_files(folder: Path) -> dict[str, str]:
     """Return the files of `folder`, bytes that are no text kept; what Python leaves behind is no part of a task."""
     paths = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     return {
-        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8", errors="surrogateescape")
+        path.relative_to(folder).as_posix(): path.read_bytes().decode(errors="surrogateescape")
         for path in sorted(paths)
     }
 
@@ -110,7 +110,7 @@ def write_files(folder: Path, files: Files) -> None:
     """Lay `files` out in `folder`."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+        (folder / name).write_bytes(text.encode(errors="surrogateescape"))
 
 
 def suite_tasks(name: str) -> tuple[Playable, ...]:
