@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from geode.clock import Clock, SystemClock, rfc3339
 from geode.config.settings import Settings
-from geode.events import Event, SessionOpened
+from geode.events import Event, Notice, SessionOpened
 from geode.executor.approval import Approver, Nobody
 from geode.executor.executor import ToolExecutor
 from geode.executor.locks import ResourceLocks
@@ -38,6 +38,7 @@ from geode.records.timeline import SessionTimeline
 from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold
 from geode.serve.catalogues import hook_factories
+from geode.serve.recovery import settle_by_probe
 from geode.tools.catalogue import workspace_tools
 from geode.tools.plan import BoundToolPlan, bind
 from geode.tools.workspace import Workspace
@@ -54,6 +55,7 @@ class SessionSpec:
     scaffold: Scaffold
     model: str
     simulation_key: str
+    caps: LoopLimits | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the specification as the status file holds it."""
@@ -64,6 +66,7 @@ class SessionSpec:
             "scaffold": self.scaffold.model_dump(mode="json"),
             "model": self.model,
             "simulation_key": self.simulation_key,
+            "caps": self.caps.model_dump(mode="json") if self.caps else None,
         }
 
     @classmethod
@@ -80,6 +83,7 @@ class SessionSpec:
                 scaffold=Scaffold.model_validate(body["scaffold"]),
                 model=str(body["model"]),
                 simulation_key=str(body["simulation_key"]),
+                caps=LoopLimits.model_validate(body["caps"]) if body.get("caps") else None,
             )
         except KeyError as missing:
             raise ValueError(f"the status file lacks {missing}; it is no session that can be resumed") from missing
@@ -187,7 +191,12 @@ class SharedServices:
             RecordError: if the folder's stores cannot be opened.
         """
         spec = SessionSpec(
-            session_id=self.clock.ulid(), mode=mode, scaffold=scaffold, model=model, simulation_key=simulation_key
+            session_id=self.clock.ulid(),
+            mode=mode,
+            scaffold=scaffold,
+            model=model,
+            simulation_key=simulation_key,
+            caps=caps,
         )
         chosen = adapter or _adapter(model, outline, simulation_key)
         return self._open(
@@ -195,7 +204,6 @@ class SharedServices:
             SessionFolder(folder),
             workspace=workspace,
             adapter=chosen,
-            caps=caps,
             approver=approver or Nobody(),
             judges=judges,
             observers=observers,
@@ -211,6 +219,7 @@ class SharedServices:
         outline: Outline | None = None,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
+        judges: Sequence[CompletionJudge] = (),
         observers: Sequence[Observer] = (),
     ) -> Session:
         """Open the session recorded in `folder` again, as it was.
@@ -227,9 +236,8 @@ class SharedServices:
             records,
             workspace=workspace,
             adapter=adapter or _adapter(spec.model, outline, spec.simulation_key),
-            caps=None,
             approver=approver or Nobody(),
-            judges=(),
+            judges=judges,
             observers=observers,
             durability=Durability.PROCESS if spec.mode is Mode.EXPERIMENT else Durability.POWER,
             resumed=True,
@@ -242,7 +250,6 @@ class SharedServices:
         *,
         workspace: Path,
         adapter: LLMAdapter,
-        caps: LoopLimits | None,
         approver: Approver,
         judges: Sequence[CompletionJudge],
         observers: Sequence[Observer],
@@ -266,6 +273,8 @@ class SharedServices:
                 part.close()
             raise
         system = HookSystem((timeline, *observers), evidence.note)
+        if resumed and (settled := settle_by_probe(plan, receipts)):
+            system.emit(Notice(about="effects", text=f"{settled} uncertain effects were settled by looking"))
         executor = ToolExecutor(
             mode=spec.mode,
             plan=plan,
@@ -278,7 +287,7 @@ class SharedServices:
             clock=self.clock,
             middleware=(fold_workspace_paths,),
         )
-        limits = effective(spec.scaffold.limits, caps)
+        limits = effective(spec.scaffold.limits, spec.caps)
         parts = LoopParts(
             session_id=spec.session_id,
             adapter=adapter,
@@ -294,6 +303,7 @@ class SharedServices:
             clock=self.clock,
             max_output_tokens=_MAX_OUTPUT_TOKENS,
             judges=judges,
+            redactor=self._redactor,
         )
         system.emit(_opened(spec, plan, resumed=resumed))
         return Session(spec, folder, AgenticLoop(parts), self.clock, closers)

@@ -1,0 +1,146 @@
+"""A session killed in the middle of a batch goes on: nothing runs twice, and what is unknown is said to be unknown."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from geode.executor.policy import Mode
+from geode.llm.messages import ModelResponse, StepSnapshot, ToolResult
+from geode.loop.turn import TurnStop
+from geode.records.receipts import EffectReceiptStore, ReceiptState
+from geode.scaffold import LoopLimits
+from geode.serve.services import Session
+from tests.doubles.models import ScriptedModel, calls, says
+from tests.serve.killed_session import SCAFFOLD, SHELL, services
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A state root with one killed session and its workspace."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    folder = tmp_path / "root" / "sessions" / "01KILLED"
+    died = subprocess.run(
+        [sys.executable, "-m", "tests.serve.killed_session", str(folder), str(workspace)],
+        cwd=Path(__file__).parents[2],
+        timeout=60,
+        check=False,
+    )
+    assert died.returncode == -9
+    return tmp_path
+
+
+def reopened(root: Path, model: ScriptedModel) -> Session:
+    return services(root / "root").reopen_session(
+        root / "root" / "sessions" / "01KILLED", root / "workspace", adapter=model
+    )
+
+
+async def test_it_goes_on_and_nothing_runs_twice(killed: Path) -> None:
+    """The shell command ran once and nobody saved how it ended; the read behind it never began."""
+    model = ScriptedModel([says("I looked.")])
+    session = reopened(killed, model)
+    result = await session.aresume()
+    session.close()
+
+    assert (killed / "workspace" / "shell.txt").read_text() == "ran\n"
+    assert (killed / "workspace" / "written.txt").read_text() == "once"
+    (asked,) = model.asked
+    answers = [block for block in asked.messages[-1].blocks if isinstance(block, ToolResult)]
+    assert [answer.call_id for answer in answers] == ["w", "s", "r"]
+    assert result.stop is TurnStop.ESCALATED, "an answer over an unknown effect is not verified"
+    store = EffectReceiptStore.open(session.folder.receipts, services(killed).clock)
+    states = {receipt.tool: receipt.state for receipt in store.all()}
+    store.close()
+    assert states == {"write_file": ReceiptState.SUCCEEDED, "shell": ReceiptState.UNCERTAIN}
+
+
+async def test_the_same_call_asked_for_again_is_a_new_call(killed: Path) -> None:
+    """Never run again by itself does not mean never: the model may look and decide."""
+    again = SHELL.replace("; kill -9 $PPID; sleep 5", "")
+    session = reopened(killed, ScriptedModel([calls(("s", "shell", again)), says("done")]))
+    await session.aresume()
+    session.close()
+    assert (killed / "workspace" / "shell.txt").read_text() == "ran\nran\n"
+
+
+@pytest.mark.parametrize(("content", "state"), [("new", "succeeded"), ("old", "failed"), ("other", "uncertain")])
+async def test_a_write_is_settled_by_looking_at_the_file(tmp_path: Path, content: str, state: str) -> None:
+    """Content hashes tell whether it happened; a third content tells nothing."""
+    workspace, folder = tmp_path / "workspace", tmp_path / "session"
+    workspace.mkdir()
+    file = workspace / "a.txt"
+    file.write_text("old")
+    made = services(tmp_path).create_session(
+        mode=Mode.EXPERIMENT, scaffold=SCAFFOLD, model="simulated/apprentice", workspace=workspace, folder=folder,
+        adapter=ScriptedModel([calls(("w", "write_file", '{"path": "a.txt", "content": "new"}')), says("done")]),
+    )  # fmt: skip
+    await made.arun("Write.")
+    made.close()
+    store = EffectReceiptStore.open(made.folder.receipts, services(tmp_path).clock)
+    (receipt,) = store.all()
+    store.close()
+    _as_if_killed(made.folder.receipts)
+    file.write_text(content)
+
+    session = services(tmp_path).reopen_session(folder, workspace, adapter=ScriptedModel([says("done")]))
+    session.close()
+
+    store = EffectReceiptStore.open(made.folder.receipts, services(tmp_path).clock)
+    (after,) = store.all()
+    store.close()
+    assert (after.key, after.state.value) == (receipt.key, state)
+    assert after.settled_by == ("" if state == "uncertain" else "probe")
+
+
+def _as_if_killed(receipts: Path) -> None:
+    with sqlite3.connect(receipts) as connection:
+        connection.execute("UPDATE receipts SET state = 'started', ended_at = NULL")
+    connection.close()
+
+
+async def test_caps_come_back_with_the_session(tmp_path: Path) -> None:
+    """A ruler's cap that a restart lifts is no cap."""
+    (tmp_path / "workspace").mkdir()
+    made = services(tmp_path).create_session(
+        mode=Mode.EXPERIMENT, scaffold=SCAFFOLD, model="simulated/apprentice", workspace=tmp_path / "workspace",
+        folder=tmp_path / "session", caps=LoopLimits(rounds=2), adapter=ScriptedModel([says("first")]),
+    )  # fmt: skip
+    await made.arun("One.")
+    made.close()
+
+    def asks_for_ever(snapshot: StepSnapshot) -> ModelResponse:
+        return calls((f"r{snapshot.round}", "read_file", '{"path": "x"}'))
+
+    session = services(tmp_path).reopen_session(
+        tmp_path / "session", tmp_path / "workspace", adapter=ScriptedModel([asks_for_ever])
+    )
+    result = await session.arun("Two.")
+    session.close()
+    assert (result.stop, result.rounds) == (TurnStop.ROUND_LIMIT, 2)
+
+
+def test_a_second_process_may_not_open_a_session_that_is_open(tmp_path: Path) -> None:
+    """Two owners of one conversation would write over each other."""
+    (tmp_path / "workspace").mkdir()
+    made = services(tmp_path).create_session(
+        mode=Mode.EXPERIMENT, scaffold=SCAFFOLD, model="simulated/apprentice", workspace=tmp_path / "workspace",
+        folder=tmp_path / "session", adapter=ScriptedModel([says("first")]),
+    )  # fmt: skip
+    opening = (
+        "import sys; from pathlib import Path; from tests.serve.killed_session import services\n"
+        "from geode.records.database import RecordLocked\n"
+        "root = Path(sys.argv[1])\n"
+        "try: services(root).reopen_session(root / 'session', root / 'workspace')\n"
+        "except RecordLocked as error: sys.exit(str(error))\n"
+    )
+    second = subprocess.run(
+        [sys.executable, "-c", opening, str(tmp_path)],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    made.close()
+    assert second.returncode == 1
+    assert "in use by another process" in second.stderr
