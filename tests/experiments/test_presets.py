@@ -55,7 +55,8 @@ def test_every_preset_composes_and_its_variants_name_choices_that_exist(preset: 
     assert spec.baseline is None or spec.baseline in spec.variants
     for override in itertools.chain(*spec.variants.values(), (f"{k}={v}" for k, v in params_of(preset).items())):
         group, _, names = override.partition("=")
-        assert set(re.findall(r"\w+", names)) <= set(choices(group)), override
+        if (config_dir() / group).is_dir():  # what is no group is a value, which composing checks
+            assert set(re.findall(r"\w+", names)) <= set(choices(group)), override
 
 
 @pytest.mark.slow
