@@ -26,6 +26,8 @@ from geode.loop.prompt import system_prompt
 from geode.serve.catalogues import known_models
 from geode.tools.catalogue import TOOLS
 
+pytestmark = pytest.mark.slow  # a composition costs 0.1 s, and there are many
+
 ARCHIVED = "archived_sil_2606"
 
 
@@ -59,7 +61,6 @@ def test_every_preset_composes_and_its_variants_name_choices_that_exist(preset: 
             assert set(re.findall(r"\w+", names)) <= set(choices(group)), override
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
 def test_every_preset_is_planned_with_variants_that_differ(
     preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
