@@ -11,6 +11,7 @@ from analysis.truth import TrueDifference, TruthTable, true_difference
 from experiments.episode import EpisodeRecord
 from experiments.gate import (
     EvidenceRefused,
+    Generalisation,
     PairedEvidence,
     Verdict,
     differences,
@@ -65,6 +66,7 @@ class VariantRow:
     claimed_falsely: float | None
     spend: Spend | None
     verdict: Verdict | None
+    generalises: Generalisation | None
     truth: TrueDifference | None
 
 
@@ -113,7 +115,6 @@ class Comparison:
     rows: tuple[VariantRow, ...]
     tasks: tuple[TaskRow, ...]
     promoted_by_point_estimate: tuple[str, ...]
-    generalises: str
     warnings: tuple[str, ...]
 
 
@@ -136,6 +137,7 @@ def compare(
     experiment = by_name[baseline].experiment
     spec = gate_spec(experiment.ruler)
     verdicts = {verdict.candidate: verdict for verdict in paired_fixed(evidence, spec)}
+    beyond = {found.candidate: found for found in generalises(evidence, spec)}
     task_rows = tuple(_task_rows(evidence, [by_name[name] for name in names], spec.confidence))
     shown = [name for name in names if not only or name == baseline or name in only]
     rows = tuple(
@@ -144,6 +146,7 @@ def compare(
             evidence,
             names.index(name),
             verdict=verdicts.get(name),
+            beyond=beyond.get(name),
             tasks=task_rows,
             truth=None if name == baseline else _truth(truth, by_name[name], by_name[baseline]),
         )
@@ -165,7 +168,6 @@ def compare(
         rows=rows,
         tasks=tuple(replace(row, cells=tuple(c for c in row.cells if c.variant in shown)) for row in task_rows),
         promoted_by_point_estimate=promoted_by_point_estimate(evidence),
-        generalises=generalises(evidence, spec).text,
         warnings=tuple(_warnings(cells, experiment, baseline, only)),
     )
 
@@ -181,6 +183,7 @@ def _row(
     arm: int,
     *,
     verdict: Verdict | None,
+    beyond: Generalisation | None,
     tasks: Sequence[TaskRow],
     truth: TrueDifference | None,
 ) -> VariantRow:
@@ -200,6 +203,7 @@ def _row(
         claimed_falsely=_claimed_falsely(cell),
         spend=_spend([stored.record for stored in cell.episodes]),
         verdict=verdict,
+        generalises=beyond,
         truth=truth,
     )
 

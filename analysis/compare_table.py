@@ -10,7 +10,8 @@ from rich.text import Text
 
 from analysis.compare import Comparison, TaskCell, TaskRow, VariantRow
 from analysis.terminal import printable
-from experiments.gate import ReasonCode, VerdictKind
+from experiments.gate import Beyond, ReasonCode, VerdictKind
+from experiments.stats import Interval
 
 KEY_DIGITS = 12
 _VERDICT_STYLE = {
@@ -19,6 +20,7 @@ _VERDICT_STYLE = {
     VerdictKind.UNDECIDED: "yellow",
     VerdictKind.INVALID: "bold magenta",
 }
+_BEYOND_STYLE = {Beyond.GENERALISES: "bold", Beyond.DOES_NOT: "yellow", Beyond.NOT_TESTED: "dim"}
 _NAME_WIDTH_MIN = 12
 _BREAK = re.compile(r"(?<=[_=+.])")
 _PLAIN_REASONS = frozenset({ReasonCode.BETTER, ReasonCode.WORSE, ReasonCode.INTERVAL_HOLDS_ZERO})
@@ -97,6 +99,10 @@ def _difference(row: VariantRow) -> Text:
     if row.is_baseline:
         return Text("baseline", style="dim")
     interval = row.verdict.difference if row.verdict else None
+    return _interval(interval)
+
+
+def _interval(interval: Interval | None) -> Text:
     if interval is None:
         return Text("no interval", style="dim")
     low, high = _points(interval.low), _points(interval.high)
@@ -184,7 +190,7 @@ def _legend(comparison: Comparison) -> Text:
     return Text(text, style="dim")
 
 
-def _findings(comparison: Comparison) -> Iterator[Text]:
+def _findings(comparison: Comparison) -> Iterator[RenderableType]:
     kept = [row.name for row in comparison.rows if row.verdict and row.verdict.kind is VerdictKind.KEEP]
     shown = {row.name for row in comparison.rows}
     naive = [name for name in comparison.promoted_by_point_estimate if name in shown]
@@ -195,7 +201,7 @@ def _findings(comparison: Comparison) -> Iterator[Text]:
         (", ".join(kept) or "nothing", "bold"),
         ".",
     )
-    yield Text(f"Beyond these tasks: {comparison.generalises}.")
+    yield from _beyond(comparison)
     told: dict[str, list[str]] = {}
     for row in comparison.rows:
         for reason in row.verdict.reasons if row.verdict else ():
@@ -205,6 +211,28 @@ def _findings(comparison: Comparison) -> Iterator[Text]:
     for text, names in told.items():
         who = "every variant" if len(names) == judged > 1 else ", ".join(names)
         yield Text(printable(f"{who}: {text}."), style="yellow")
+
+
+def _beyond(comparison: Comparison) -> Iterator[RenderableType]:
+    """Yield the table at family level, or the one reason why nobody is in it."""
+    found = [row.generalises for row in comparison.rows if row.generalises]
+    if not found:
+        return
+    if len(reasons := {row.reason for row in found}) == 1 and all(row.kind is Beyond.NOT_TESTED for row in found):
+        yield Text(f"Beyond these tasks: {Beyond.NOT_TESTED}: {reasons.pop()}.")
+        return
+    yield Text(f"\nBeyond these tasks: means over {found[0].families} families, each one observation", style="bold")
+    table = _table()
+    table.add_column("variant", overflow="fold", min_width=_NAME_WIDTH_MIN)
+    table.add_column(f"difference [{_level(comparison)}]", justify="right", no_wrap=True)
+    table.add_column("families", justify="right", no_wrap=True)
+    table.add_column("to other tasks", no_wrap=True)
+    table.add_column("because", overflow="fold", style="dim")
+    for row in found:
+        counts = f"+{row.families_better} -{row.families_worse}"
+        kind = Text(row.kind, style=_BEYOND_STYLE[row.kind])
+        table.add_row(row.candidate, _interval(row.difference), counts, kind, printable(row.reason))
+    yield table
 
 
 def _commands(comparison: Comparison, root: str) -> Text:

@@ -222,34 +222,85 @@ def promoted_by_point_estimate(evidence: PairedEvidence) -> tuple[str, ...]:
     return tuple(sorted((name for name, value in estimates.items() if value > 0), key=lambda name: -estimates[name]))
 
 
+class Beyond(StrEnum):
+    """What the families say of tasks that were not measured. DOES_NOT: it is not shown, which is not: it is false."""
+
+    GENERALISES = "generalises"
+    DOES_NOT = "does not"
+    NOT_TESTED = "not tested"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generalisation:
-    """What the families say of tasks that were not measured. Without enough of them there are no `intervals`."""
+    """The answer at family level for one candidate: a gain or a loss that families agree on generalises."""
 
+    candidate: str
+    kind: Beyond
     families: int
-    text: str
-    intervals: tuple[Interval | None, ...] = ()
+    families_better: int
+    families_worse: int
+    difference: Interval | None
+    reason: str
 
 
-def generalises(evidence: PairedEvidence, spec: GateSpec) -> Generalisation:
-    """Test at family level, with the families' own spread, or say why it is not tested."""
-    families = list(dict.fromkeys(task.family for task in evidence.tasks))
-    if len(families) < FAMILIES_NEEDED:
-        text = f"not tested: {len(families)} families, {FAMILIES_NEEDED} needed"
-        return Generalisation(families=len(families), text=text)
-    tasks = differences(evidence)
-    means = np.stack(
-        [
-            mean_differences(
-                [array for task, array in zip(evidence.tasks, tasks, strict=True) if task.family == family]
+def generalises(evidence: PairedEvidence, spec: GateSpec) -> tuple[Generalisation, ...]:
+    """Test every candidate at family level, by the families' own spread, or say why it is not tested.
+
+    A family is one observation, however many tasks it has. The intervals hold for all candidates together. As in
+    `paired_fixed`, evidence that is unfit decides nothing, and what was not measured counts against the answer.
+    """
+    seen, fill_low, fill_high = (_family_means(evidence, filled) for filled in (None, (0.0, 1.0), (1.0, 0.0)))
+    nothing: tuple[Interval | None, ...] = (None,) * len(evidence.candidates)
+    intervals = against_keep = against_reject = nothing
+    if len(seen) >= FAMILIES_NEEDED:
+        intervals, against_keep, against_reject = (
+            family_intervals(means, confidence=spec.confidence) for means in (seen, fill_low, fill_high)
+        )
+    found = []
+    for place, candidate in enumerate(evidence.candidates):
+        reason = _why_not_tested(evidence, seen, place, spec)
+        kind = Beyond.NOT_TESTED
+        if not reason:
+            decided, why = _decide(intervals[place], against_keep[place], against_reject[place])
+            kind = Beyond.DOES_NOT if decided is VerdictKind.UNDECIDED else Beyond.GENERALISES
+            reason = why.text
+        found.append(
+            Generalisation(
+                candidate=candidate,
+                kind=kind,
+                families=len(seen),
+                families_better=int((seen[:, place] > _ROUNDING).sum()),
+                families_worse=int((seen[:, place] < -_ROUNDING).sum()),
+                difference=intervals[place],
+                reason=reason,
             )
-            for family in families
-        ]
-    )
-    intervals = family_intervals(means, confidence=spec.confidence)
-    better = [n for n, interval in zip(evidence.candidates, intervals, strict=True) if interval and interval.low > 0]
-    text = f"tested on {len(families)} families: {', '.join(better) or 'no variant'} better beyond these tasks"
-    return Generalisation(families=len(families), text=text, intervals=intervals)
+        )
+    return tuple(found)
+
+
+_ROUNDING = 1e-9  # gains that cancel within a family leave some 1e-17 behind, which is no gain
+
+
+def _family_means(evidence: PairedEvidence, filled: tuple[float, float] | None) -> Floats:
+    """Return the mean over each family's tasks of the task's mean difference: a row a family, a column a candidate."""
+    tasks = differences(evidence, filled)
+    by_family: dict[str, list[Floats]] = {}
+    for task, array in zip(evidence.tasks, tasks, strict=True):
+        by_family.setdefault(task.family, []).append(array)
+    return np.stack([mean_differences(arrays) for arrays in by_family.values()])
+
+
+def _why_not_tested(evidence: PairedEvidence, means: Floats, place: int, spec: GateSpec) -> str:
+    """Return why the families say nothing of a candidate; empty if they do."""
+    if len(means) < FAMILIES_NEEDED:
+        return f"{len(means)} families, {FAMILIES_NEEDED} needed"
+    if unfit := next(_unfit(evidence, place + 1, spec), None):
+        return unfit.text
+    if np.isnan(means[:, place]).any():
+        return "a task has no measured pair, and leaving out its family would choose the sample by its result"
+    if np.ptp(means[:, place]) < _ROUNDING:
+        return "all families differ by the same amount, which leaves no spread to judge by"
+    return ""
 
 
 def differences(evidence: PairedEvidence, filled: tuple[float, float] | None = None) -> list[Floats]:

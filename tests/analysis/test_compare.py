@@ -147,7 +147,8 @@ def test_everything_is_json() -> None:
     assert body["schema"] == "geode.comparison/1"
     assert body["rows"][1]["verdict"]["kind"] == "KEEP"
     assert body["rows"][1]["verdict"]["reasons"][0]["code"] == "better"
-    assert body["generalises"] == "not tested: 2 families, 10 needed"
+    assert body["rows"][1]["generalises"]["kind"] == "not tested"
+    assert body["rows"][1]["generalises"]["reason"] == "2 families, 10 needed"
 
 
 def test_the_naive_rule_stands_beside_the_gate() -> None:

@@ -56,6 +56,17 @@ def test_what_the_naive_rule_would_have_done_is_one_line() -> None:
     assert line.rstrip().endswith("The gate keeps: hook.")
 
 
+def test_ten_families_get_a_table_of_their_own() -> None:
+    """What holds on these tasks and what holds beyond them are two statements, and both have an interval."""
+    tasks = [f"f{number}_{place}" for number in range(11) for place in "ab"]
+    rates = {"baseline": dict.fromkeys(tasks, 0.3), "hook": dict.fromkeys(tasks, 0.9)}
+    text = screen(drawn({**rates, "placebo": rates["baseline"]}, repeats=4, seed=4), width=100)
+    table = text[text.index("means over 11 families") :]
+    assert "generalises" in next(line for line in table.splitlines() if line.startswith("hook"))
+    assert "does not" in next(line for line in table.splitlines() if line.startswith("placebo"))
+    assert "Beyond these tasks: not tested: 2 families, 10 needed." in screen()
+
+
 def test_reasons_that_the_interval_does_not_tell_are_told() -> None:
     """An INVALID without its reason leads nowhere."""
     text = screen({"baseline": {"a": "PFPF"}, "hook": {"a": "PPIP"}, "late": {"a": "PP.."}})

@@ -4,8 +4,10 @@ import pytest
 
 from benchmarks.error_rates import MIXED, tally
 from experiments.gate import (
+    Beyond,
     EvidenceRefused,
     GateSpec,
+    Generalisation,
     PairedEvidence,
     ReasonCode,
     Verdict,
@@ -174,23 +176,73 @@ def test_a_rule_that_this_version_does_not_know_is_refused() -> None:
         gate_spec(ruler)
 
 
+def beyond(baseline: dict[str, str], **candidates: dict[str, str]) -> tuple[Generalisation, ...]:
+    return generalises(evidence({"baseline": baseline, **candidates}), SPEC)
+
+
+FAMILIES = [f"f{number}_{task}" for number in range(10) for task in "ab"]
+WEAK_EVERYWHERE = dict.fromkeys(FAMILIES, "FFFP")
+STRONG_SOMEHOW = {**dict.fromkeys(FAMILIES, "PPPF"), "f0_a": "FFFF", "f1_a": "FFPF", "f2_b": "PPPP"}
+
+
 def test_three_families_say_nothing_about_a_fourth() -> None:
     """`Generalises` is a claim about families, and says when it was not put to the test."""
-    assert generalises(evidence({"baseline": WEAK, "hook": STRONG}), SPEC).text == "not tested: 2 families, 10 needed"
+    (found,) = beyond(WEAK, hook=STRONG)
+    assert (found.kind, found.reason, found.difference) == (Beyond.NOT_TESTED, "2 families, 10 needed", None)
 
 
 def test_ten_families_are_tested_by_their_own_spread() -> None:
-    """Two tasks of one family count as one observation."""
-    weak = {f"f{number}_{task}": "FFFP" for number in range(10) for task in "ab"}
-    strong = {task: "PPPF" if task < "f7" else "PFPP" for task in weak}
-    found = generalises(evidence({"baseline": weak, "hook": strong}), SPEC)
-    assert found.families == 10
-    assert found.intervals == (None,)  # every family gained exactly one half: equal values have no spread to judge by
-    uneven = {**strong, "f0_a": "FFFF", "f1_a": "FFPF", "f2_b": "PPPP"}
-    tested = generalises(evidence({"baseline": weak, "hook": uneven}), SPEC)
-    assert tested.text == "tested on 10 families: hook better beyond these tasks"
-    assert tested.intervals[0] is not None
-    assert tested.intervals[0].df == 9
+    """Two tasks of one family count as one observation; the mean is over families."""
+    (found,) = beyond(WEAK_EVERYWHERE, hook=STRONG_SOMEHOW)
+    assert found.kind is Beyond.GENERALISES
+    assert (found.families, found.families_better, found.families_worse) == (10, 10, 0)
+    assert found.difference is not None
+    assert found.difference.df == 9
+    assert found.difference.estimate == pytest.approx((7 * 0.5 + 0.125 + 0.25 + 0.625) / 10)
+
+
+def test_a_gain_in_a_third_of_the_families_does_not_generalise() -> None:
+    """On these tasks it is real, and the gate keeps it; of the next family it says nothing."""
+    gain = dict.fromkeys(FAMILIES, "FFFFP" * 6)
+    hook = {**gain, **{task: "PPPPP" * 6 for task in FAMILIES if task < "f3"}, "f9_a": "FFFFF" * 6}
+    assert only_verdict(gain, hook).kind is VerdictKind.KEEP
+    (found,) = beyond(gain, hook=hook)
+    assert (found.kind, found.families_better, found.families_worse) == (Beyond.DOES_NOT, 3, 1)
+
+
+def test_the_family_intervals_hold_for_all_candidates_together() -> None:
+    """Whoever looks at six candidates pays for six, at this level too."""
+    other = {**dict.fromkeys(FAMILIES, "FFPP"), "f5_a": "FFFF", "f7_b": "PPPP"}
+    (alone,), both = beyond(WEAK_EVERYWHERE, hook=STRONG_SOMEHOW), beyond(WEAK_EVERYWHERE, hook=STRONG_SOMEHOW, o=other)
+    assert alone.difference is not None
+    assert both[0].difference is not None
+    assert both[0].difference.critical > 1.05 * alone.difference.critical
+    assert [found.candidate for found in both] == ["hook", "o"]
+
+
+def test_equal_families_have_no_spread_to_judge_by() -> None:
+    """Gains that cancel leave rounding behind, and an interval of rounding errors would decide anything."""
+    strong = dict.fromkeys(FAMILIES, "PPPF")
+    (found,) = beyond(WEAK_EVERYWHERE, hook=strong)
+    assert found.kind is Beyond.NOT_TESTED
+    assert "no spread" in found.reason
+
+
+def test_unfit_evidence_generalises_nothing() -> None:
+    """The family level is no way around the gate: what is missing or INVALID counts there too."""
+    (missing,) = beyond(WEAK_EVERYWHERE, hook={**STRONG_SOMEHOW, "f3_a": "PPP."})
+    assert (missing.kind, "have not run" in missing.reason) == (Beyond.NOT_TESTED, True)
+    (invalid,) = beyond(WEAK_EVERYWHERE, hook={**STRONG_SOMEHOW, "f3_a": "PPII", "f4_a": "IIIP"})
+    assert (invalid.kind, "INVALID" in invalid.reason) == (Beyond.NOT_TESTED, True)
+
+
+def test_invalid_episodes_that_could_turn_the_family_level_count_against_it() -> None:
+    """Below the allowed share they still must not help by their absence."""
+    whole = {task: "FFPP" if task < "f5" else "FFFP" for task in FAMILIES}
+    holed = {**whole, **dict.fromkeys(("f8_a", "f8_b", "f9_a", "f9_b"), "FFFI")}
+    assert beyond(WEAK_EVERYWHERE, hook=whole)[0].kind is Beyond.GENERALISES
+    found = beyond(WEAK_EVERYWHERE, hook=holed)[0]
+    assert (found.kind, "measured nothing" in found.reason) == (Beyond.DOES_NOT, True)
 
 
 @pytest.mark.slow
