@@ -18,7 +18,7 @@ from pathlib import Path
 
 from geode.authority import SafetyLevel
 from geode.clock import SystemClock
-from geode.hooks.library import LIBRARY
+from geode.hooks.library import ABLATED
 from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse, Usage
 from geode.scaffold import LoopLimits
 from geode.tools.spec import Arguments, ToolOutput, ToolSpec
@@ -69,7 +69,7 @@ def durable_rounds(folder: Path, rounds: int) -> tuple[list[float], int]:
     tool = ToolSpec(
         name="add", description="Add two integers.", input_schema=SCHEMA, level=SafetyLevel.WRITE, handler=add
     )
-    hooks = [factory({}) for factory in LIBRARY.values()]
+    hooks = [factory({}) for factory in ABLATED.values()]
     model = Counting(rounds)
     limits = LoopLimits(rounds=rounds + 2, tokens=10**9, seconds=10**6, context_tokens=10**8)
     bench = open_bench(folder, model, {"add": tool}, hooks=hooks, limits=limits, clock=SystemClock())

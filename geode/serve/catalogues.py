@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
 
-from geode.hooks.library import HOOKS, HookFactory
+from geode.hooks.library import LIBRARY, HookFactory
 from geode.llm.routes import ARCHIVED, LAUNCHABLE, check_launchable
 from geode.tools.catalogue import TOOLS
 
@@ -18,7 +18,7 @@ def hook_factories() -> Mapping[str, HookFactory]:
     Raises:
         ValueError: if a package offers a hook under a name that is taken; nobody may shadow a guard.
     """
-    factories = dict(HOOKS)
+    factories = dict(LIBRARY)
     for point in entry_points(group=HOOKS_GROUP):
         if point.name in factories:
             raise ValueError(f"{point.value} offers a hook named {point.name!r}, which is taken; rename one of them")

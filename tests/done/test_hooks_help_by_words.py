@@ -12,7 +12,7 @@ from geode.clock import ManualClock
 from geode.config.paths import StateRoot
 from geode.config.settings import Settings
 from geode.executor.policy import Mode
-from geode.hooks.library import LIBRARY, HookFactory
+from geode.hooks.library import ABLATED, HookFactory
 from geode.hooks.points import Decision, DecisionHook, HookEvent, HookPoint, Pass
 from geode.llm.messages import Message
 from geode.scaffold import HookChoice, Scaffold, ToolChoice, ToolPlan
@@ -20,7 +20,7 @@ from geode.serve.services import SharedServices
 
 TASKS = ("config_port", "csv_totals", "csv_outliers")
 REPEATS = 24
-HOOKS = tuple(LIBRARY)
+HOOKS = tuple(ABLATED)
 
 
 class NoBody:
@@ -95,7 +95,7 @@ class Lab:
     async def passes(self, *hooks: str) -> int:
         """How many episodes pass with the real hooks."""
         results = [
-            await self.episode(task, hooks, LIBRARY, repetition) for task in self.tasks for repetition in range(REPEATS)
+            await self.episode(task, hooks, ABLATED, repetition) for task in self.tasks for repetition in range(REPEATS)
         ]
         return sum(passed for passed, _ in results)
 
@@ -116,6 +116,6 @@ async def test_a_hook_without_a_body_changes_no_word(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     for task in lab.tasks:
         for repetition in range(4):
-            bare = await lab.episode(task, (), LIBRARY, repetition)
+            bare = await lab.episode(task, (), ABLATED, repetition)
             for name in HOOKS:
                 assert await lab.episode(task, (name,), without_bodies(), repetition) == bare

@@ -3,7 +3,7 @@
 from pydantic import JsonValue
 
 from geode.authority import SafetyLevel
-from geode.hooks.library import HOOKS, build_hooks
+from geode.hooks.library import LIBRARY, build_hooks
 from geode.hooks.points import (
     Decision,
     DecisionHook,
@@ -20,7 +20,7 @@ LEVELS = {"write_file": SafetyLevel.WRITE, "edit_file": SafetyLevel.WRITE, "shel
 
 
 def hook(name: str, **options: JsonValue) -> DecisionHook:
-    return build_hooks((HookChoice(name=name, options=options),), HOOKS)[0]
+    return build_hooks((HookChoice(name=name, options=options),), LIBRARY)[0]
 
 
 def target(tool: str, on: str) -> dict[str, JsonValue]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from geode.authority import SafetyLevel
-from geode.hooks.library import LIBRARY, UnknownHook, build_hooks
+from geode.hooks.library import ABLATED, UnknownHook, build_hooks
 from geode.hooks.points import (
     Block,
     Decision,
@@ -28,7 +28,7 @@ VERIFIED = TurnVerified(answer="a", passed=True, reasons=(), repairs_left=2)
 
 
 def hook(name: str, **options: JsonValue) -> DecisionHook:
-    return build_hooks((HookChoice(name=name, options=options),), LIBRARY)[0]
+    return build_hooks((HookChoice(name=name, options=options),), ABLATED)[0]
 
 
 def proposed(tool: str, level: SafetyLevel, **arguments: JsonValue) -> ToolProposed:
@@ -203,7 +203,7 @@ PROBES: list[HookEvent] = [
 ]
 
 
-@pytest.mark.parametrize("name", LIBRARY)
+@pytest.mark.parametrize("name", ABLATED)
 @given(events=st.lists(EVENTS, max_size=6))
 async def test_a_restored_hook_decides_as_the_one_that_died(name: str, events: list[HookEvent]) -> None:
     """R25 and contract 5.12: after a restart the guards are as they were, not as new."""
@@ -221,18 +221,18 @@ async def test_a_restored_hook_decides_as_the_one_that_died(name: str, events: l
 
 
 def test_the_shipped_hooks_are_found_by_name() -> None:
-    assert sorted(LIBRARY) == ["protect_tests", "require_test_run", "stop_repeats"]
-    assert all(hook(name).name == name for name in LIBRARY)
+    assert sorted(ABLATED) == ["protect_tests", "require_test_run", "stop_repeats"]
+    assert all(hook(name).name == name for name in ABLATED)
 
 
 def test_hooks_are_built_in_the_order_of_the_scaffold() -> None:
     choices = (HookChoice(name="stop_repeats"), HookChoice(name="protect_tests"))
-    assert [built.name for built in build_hooks(choices, LIBRARY)] == ["stop_repeats", "protect_tests"]
+    assert [built.name for built in build_hooks(choices, ABLATED)] == ["stop_repeats", "protect_tests"]
 
 
 def test_an_unknown_hook_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UnknownHook, match=r"'stop_repeat'; there are protect_tests, require_test_run, stop_repeats"):
-        build_hooks((HookChoice(name="stop_repeat"),), LIBRARY)
+        build_hooks((HookChoice(name="stop_repeat"),), ABLATED)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_an_unknown_hook_is_refused_with_those_that_there_are() -> None:
 )
 def test_wrong_options_are_refused_with_their_name(name: str, options: dict[str, JsonValue], problem: str) -> None:
     with pytest.raises(UnknownHook, match=f"hook '{name}' does not take these options \\(.*{problem}"):
-        build_hooks((HookChoice(name=name, options=options),), LIBRARY)
+        build_hooks((HookChoice(name=name, options=options),), ABLATED)
 
 
 def test_a_factory_of_somebody_else_may_refuse_in_its_own_words() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from geode.authority import SafetyLevel
-from geode.hooks.library import HOOKS, LIBRARY, build_hooks
+from geode.hooks.library import ABLATED, LIBRARY, build_hooks
 from geode.hooks.middleware import fold_workspace_paths
 from geode.llm.messages import ModelResponse, StepSnapshot, TextBlock, ToolResult
 from geode.scaffold import HookChoice
@@ -99,7 +99,7 @@ def opened(folder: Path, replies: Sequence[Reply], scenario: Scenario, *, hooked
         (workspace / "a.py").write_text("one\n" + "# padding\n" * 20, encoding="utf-8")
         (workspace / "b.py").write_text("one\n", encoding="utf-8")
     tools = {**workspace_tools(Workspace(workspace)), "shell": shell()}
-    hooks = build_hooks((HookChoice(name=scenario.hook, options=scenario.options),), HOOKS) if hooked else ()
+    hooks = build_hooks((HookChoice(name=scenario.hook, options=scenario.options),), LIBRARY) if hooked else ()
     return open_bench(
         folder / "session", ScriptedModel(replies), tools, hooks=hooks, middleware=(fold_workspace_paths,)
     )
@@ -154,4 +154,4 @@ async def test_a_hook_tells_the_model_the_same_with_and_without_a_restart(scenar
 
 def test_every_further_hook_has_a_scenario() -> None:
     """A hook that no test has seen in the loop is no hook that one can measure."""
-    assert {scenario.hook for scenario in SCENARIOS} == set(HOOKS) - set(LIBRARY)
+    assert {scenario.hook for scenario in SCENARIOS} == set(LIBRARY) - set(ABLATED)

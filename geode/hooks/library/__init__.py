@@ -19,7 +19,7 @@ from geode.hooks.library.stop_repeats import StopRepeats, StopRepeatsOptions
 from geode.hooks.library.trim_results import TrimResults
 
 __all__ = [
-    "HOOKS",
+    "ABLATED",
     "LIBRARY",
     "HookFactory",
     "ProtectTests",
@@ -32,13 +32,13 @@ __all__ = [
     "build_hooks",
 ]
 
-LIBRARY: Mapping[str, HookFactory] = {
+ABLATED: Mapping[str, HookFactory] = {
     kind.name: factory(kind, kind.options_type) for kind in (RequireTestRun, ProtectTests, StopRepeats)
 }
 """The first three: the ablation of the demo, whose worth to the simulated worker is measured."""
 
-HOOKS: Mapping[str, HookFactory] = {
-    **LIBRARY,
+LIBRARY: Mapping[str, HookFactory] = {
+    **ABLATED,
     RefuseDangerous.name: factory(RefuseDangerous, RefuseDangerous.options_type),
     RefuseNewFiles.name: factory(RefuseNewFiles, RefuseNewFiles.options_type),
     RemindOfErrors.name: factory(RemindOfErrors, RemindOfErrors.options_type),
