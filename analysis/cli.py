@@ -25,11 +25,11 @@ def register(app: typer.Typer) -> None:
 
 
 def import_archive(
-    path: Path = typer.Argument(..., help="An archive, one of its result directories, or one run."),
+    path: Path = typer.Argument(..., help="An archive, one of its folders, one run, or one .eval log."),
     as_json: bool = typer.Option(False, "--json", help="Print what was imported as JSON."),
     root: Path = typer.Option(None, help=_ROOT_HELP),
 ) -> None:
-    """Import an archive (MCPMark) into the warehouse and MLflow. Doing it again replaces what is there."""
+    """Import an archive (MCPMark, Inspect logs) into the warehouse and MLflow. Doing it again replaces it."""
     import json
 
     from analysis.archives import import_archive

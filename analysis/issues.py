@@ -28,6 +28,17 @@ class IssueKind(StrEnum):
     SUMMARY_CONTRADICTS_ITSELF = "summary_contradicts_itself"
     TIME_ZONE_UNKNOWN = "time_zone_unknown"
     FILE_NOT_IMPORTED = "file_not_imported"
+    LOG_UNREADABLE = "log_unreadable"
+    LOG_KILLED = "log_killed"
+    LOG_NOT_SUCCESSFUL = "log_not_successful"
+    LOG_EMPTY = "log_empty"
+    DATASET_SIZE_DIFFERS = "dataset_size_differs"
+    SAMPLE_FAILED = "sample_failed"
+    SAMPLE_UNSCORED = "sample_unscored"
+    DIMENSIONS_DIFFER = "dimensions_differ"
+    SUMMARY_CONTRADICTS_SAMPLES = "summary_contradicts_samples"
+    RESULTS_CONTRADICT_SAMPLES = "results_contradict_samples"
+    INDEX_CONTRADICTS_LOG = "index_contradicts_log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,20 +29,13 @@ def print_import(imported: Import) -> None:
     """Say what was imported, run by run, and what was irregular."""
     console = open_console()
     table = RichTable(title=f"{imported.source}: {imported.path}", title_justify="left")
-    for heading in ("result directory", "run"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("attempts", "PASS", "FAIL", "INVALID", "summary", "logs", "calls", "issues"):
-        table.add_column(heading, justify="right")
-    for cell in imported.cells:
-        counts = (cell.attempts, cell.passes, cell.fails, cell.invalid)
-        rest = ("yes" if cell.summary else "no", str(cell.logs), str(cell.calls), str(cell.issues))
-        table.add_row(Text(cell.run), Text(cell.cell), *map(str, counts), *rest)
+    for index, heading in enumerate(imported.headings):
+        numbers = any(isinstance(row[index], int) for row in imported.rows)
+        table.add_column(heading, justify="right" if numbers else "left", overflow="fold")
+    for row in imported.rows:
+        table.add_row(*(Text(str(value)) for value in row))
     console.print(table)
-    totals = imported.as_json()
-    console.print(
-        f"{totals['runs']} result directories, {totals['attempts']} attempts, {totals['summaries']} summaries, "
-        f"{totals['logs']} execution logs with {totals['calls']} calls"
-    )
+    console.print(imported.told)
     if imported.issues:
         console.print(f"{sum(imported.issues.values())} irregularities, kept and explained:")
         for kind, count in imported.issues.items():

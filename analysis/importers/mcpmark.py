@@ -131,7 +131,7 @@ def read_archive(path: Path) -> Archive:
         what = "is a file" if path.exists() else "does not exist"
         raise UnknownArchive(f"{path} {what}; give the folder of an archive, of one result directory, or of one run")
     try:
-        folders = _run_folders(path)
+        folders = find_runs(path)
         if not folders:
             raise UnknownArchive(f"{path} is no archive that this version reads; looked for MCPMark's {LAYOUT}")
         depth = len(folders[0].relative_to(path).parts)  # 3: experiment, model and service, run
@@ -142,7 +142,8 @@ def read_archive(path: Path) -> Archive:
     return Archive(path=path, whole_runs=depth >= 2, whole_archive=depth >= 3, cells=cells, issues=tuple(issues))
 
 
-def _run_folders(path: Path) -> list[Path]:
+def find_runs(path: Path) -> list[Path]:
+    """Return the `run-<n>` folders of the MCPMark layout at `path`; none if there are none."""
     if _is_run(path):
         return [path]
     for depth in range(_LEVELS_DOWN + 1):

@@ -88,7 +88,7 @@ def test_bad_sql_says_why_and_what_there_is(sql: str, cause: str, root: Path) ->
     assert (result.exit_code, result.stdout) == (1, "")
     assert cause in result.stderr
     assert "tables: cells, costs, episodes," in result.stderr
-    assert "views: cell_totals, mcpmark_attempt," in result.stderr
+    assert "views: cell_totals, inspect_archive_logs," in result.stderr
 
 
 def test_the_list_has_tables_views_and_columns(root: Path) -> None:
