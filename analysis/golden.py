@@ -81,19 +81,24 @@ def check(entries: Sequence[GoldenEntry], maps: Sequence[GoldenMap], reading: Re
     """Compute each figure by its name alone, then hold it against its entry.
 
     Raises:
-        GoldenError: if an archive that the figures are about was not imported.
+        GoldenError: if nothing that the figures are about was imported.
     """
-    _refuse_what_was_not_imported(entries, maps, reading)
+    missing = _not_imported(entries, maps, reading)
     evaluator = Evaluator(reading, maps)
+
+    def answer(name: str) -> Answer:
+        wanting = next((golden_map for golden_map in missing if golden_map.match(name)), None)
+        return evaluator.compute(name) if wanting is None else Answer(reason=_ask_for(wanting))
+
     checked = []
     for entry in entries:
-        checked.append(_held_against(entry, entry.name, _expected(entry), evaluator.compute(entry.name)))
+        checked.append(_held_against(entry, entry.name, _expected(entry), answer(entry.name)))
         extras = entry.model_extra or {}
         fields = dict.fromkeys(field for golden_map in maps for field in golden_map.entry_fields)
         for field in fields:
             if extras.get(field) is not None:
                 name = f"{entry.name}.{field}"
-                checked.append(_held_against(entry, name, extras[field], evaluator.compute(name)))
+                checked.append(_held_against(entry, name, extras[field], answer(name)))
     return tuple(checked)
 
 
@@ -110,11 +115,22 @@ def as_json_rows(checked: Sequence[Checked]) -> list[JsonValue]:
     return [{**asdict(figure), "status": figure.status.value} for figure in checked]
 
 
-def _refuse_what_was_not_imported(entries: Sequence[GoldenEntry], maps: Sequence[GoldenMap], reading: Reading) -> None:
-    for golden_map in maps:
-        concerned = any(entry.name.startswith(f"{golden_map.prefix}.") for entry in entries)
-        if concerned and not reading.query(f'SELECT 1 FROM "{golden_map.needs}"', limit=1).rows:  # noqa: S608  (ours)
-            raise GoldenError(f"nothing of {golden_map.prefix} was imported; run `geode archive import PATH` first")
+def _not_imported(entries: Sequence[GoldenEntry], maps: Sequence[GoldenMap], reading: Reading) -> tuple[GoldenMap, ...]:
+    """Return the maps whose archive the figures need and nobody imported; if that is all of them, say no more."""
+    concerned = [golden_map for golden_map in maps if any(golden_map.match(entry.name) for entry in entries)]
+    tables = {relation.name for relation in reading.relations()}  # a file that an older version wrote lacks some
+    missing = tuple(
+        golden_map
+        for golden_map in concerned
+        if golden_map.needs not in tables or not reading.query(f'SELECT 1 FROM "{golden_map.needs}"', limit=1).rows  # noqa: S608  (the names are ours)
+    )
+    if missing and len(missing) == len(concerned):
+        raise GoldenError("; ".join(_ask_for(golden_map) for golden_map in missing))
+    return missing
+
+
+def _ask_for(golden_map: GoldenMap) -> str:
+    return f"nothing of {golden_map.prefix} was imported; run `geode archive import PATH` first"
 
 
 def _expected(entry: GoldenEntry) -> JsonValue:
