@@ -10,6 +10,7 @@ from analysis.fields import Fields
 from analysis.issues import Issue, IssueKind, is_error_text
 from experiments.episode import EpisodeRecord
 from experiments.records import ExperimentRecord, Variant
+from experiments.roles import Role
 from experiments.sinks import Cell, StoredEpisode
 from geode.canonical import canonical_json
 from geode.events import CallEnded, ModelCalled, ModelFailed
@@ -102,7 +103,7 @@ def _run_row(experiment: ExperimentRecord) -> _Row:
 
 def _cell_row(experiment: ExperimentRecord, variant: Variant) -> _Row:
     roles = canonical_json(variant.roles)
-    target = variant.roles.get("target")
+    target = variant.roles.get(Role.TARGET)
     return (SOURCE, experiment.name, variant.name, variant.scaffold_id, target, roles, list(variant.overrides))
 
 

@@ -23,6 +23,7 @@ from experiments.gate import (
 )
 from experiments.overrides import nearest
 from experiments.records import ExperimentRecord
+from experiments.roles import Role
 from experiments.sinks import Cell
 from experiments.stats import Floats, sign_test_p
 from experiments.suite import OutcomeKind
@@ -290,7 +291,7 @@ def _warnings(cells: Sequence[Cell], experiment: ExperimentRecord, baseline: str
         yield f"the baseline is {baseline!r}, chosen now; the experiment was planned with {experiment.baseline!r}"
     if only:
         yield f"some variants are not shown; intervals and verdicts are those of all {len(cells) - 1} candidates"
-    targets = sorted({cell.variant.roles.get("target", "") for cell in cells})
+    targets = sorted({cell.variant.roles.get(Role.TARGET, "") for cell in cells})
     if len(targets) > 1:
         yield f"the variants run on different models: {', '.join(targets)}"
     versions = sorted({stored.record.geode_version for cell in cells for stored in cell.episodes})

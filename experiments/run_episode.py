@@ -17,6 +17,7 @@ import geode
 from experiments.episode import EpisodeRecord, RoleUsage
 from experiments.plan import EpisodeSpec
 from experiments.records import Caps
+from experiments.roles import Role
 from experiments.suite import Outcome, OutcomeKind, Task
 from experiments.suites.loader import copy_fixtures
 from geode.clock import Clock
@@ -135,7 +136,7 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
         session = parts.opener.create_session(
             mode=Mode.EXPERIMENT,
             scaffold=spec.scaffold,
-            model=spec.roles["target"],
+            model=spec.roles[Role.TARGET],
             workspace=workspace,
             folder=folder,
             outline=task.outline,
@@ -209,7 +210,7 @@ def _record(
         tool_errors=result.tool_errors if result else 0,
         refused_calls=result.refused_calls if result else 0,
         repairs_used=result.repairs_used if result else 0,
-        usage={"target": _role_usage(result)} if result else {},
+        usage={Role.TARGET.value: _role_usage(result)} if result else {},
         simulated=result.simulated if result else any(m.startswith("simulated/") for m in spec.roles.values()),
         session_id=attempt.session_id,
         started_at=started_at,

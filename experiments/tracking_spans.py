@@ -17,6 +17,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from experiments.episode import EpisodeRecord
+from experiments.roles import Role
 from experiments.sinks import StoredEpisode
 from experiments.suite import OutcomeKind
 from geode.records.folder import SessionFolder
@@ -215,7 +216,7 @@ class _Builder:
             },
             tokens=tokens,
             model=str(entry["served_model"]),
-            provider=self.record.roles.get("target", "").split("/", 1)[0],
+            provider=self.record.roles.get(Role.TARGET, "").split("/", 1)[0],
         )
 
     def _tool_call(self, entry: Mapping[str, JsonValue]) -> Span:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from geode.executor.executor import ExecutedCall, Place, ToolExecutor
-from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult, ToolUse
+from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, ToolUse
 
 _STOPPED = "not started: the session was stopped first"
 
@@ -64,7 +64,7 @@ def _batch(calls: Sequence[ExecutedCall], *, cancelled: bool = False) -> BatchRe
         *(call.result for call in calls),
         *(TextBlock(text=context, origin=Origin.HOST) for context in contexts),
     )
-    return BatchResult(message=Message(role=Role.USER, blocks=blocks), calls=tuple(calls), cancelled=cancelled)
+    return BatchResult(message=Message(role=Speaker.USER, blocks=blocks), calls=tuple(calls), cancelled=cancelled)
 
 
 async def _all_ended(tasks: Sequence[asyncio.Task[ExecutedCall]]) -> bool:

@@ -12,8 +12,8 @@ from typing import Protocol, assert_never
 from pydantic import JsonValue
 
 
-class Role(StrEnum):
-    """Who a message is from, as every provider knows it."""
+class Speaker(StrEnum):
+    """Who a message is from. Providers call it the message's role; a Role is something else here."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -60,7 +60,7 @@ Block = TextBlock | ToolUse | ToolResult
 class Message:
     """One turn of the conversation. Tool uses stand only in assistant messages, tool results only in user messages."""
 
-    role: Role
+    role: Speaker
     blocks: tuple[Block, ...]
     raw: str | None = None
 
@@ -95,7 +95,7 @@ def decode_message(text: str) -> Message:
     body = json.loads(text)
     try:
         return Message(
-            role=Role(body["role"]), blocks=tuple(_decode_block(b) for b in body["blocks"]), raw=body.get("raw")
+            role=Speaker(body["role"]), blocks=tuple(_decode_block(b) for b in body["blocks"]), raw=body.get("raw")
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"not a stored message ({error!r}): {text[:200]!r}") from error

@@ -40,7 +40,7 @@ from geode.llm.messages import (
     Message,
     ModelResponse,
     Origin,
-    Role,
+    Speaker,
     StepSnapshot,
     StopReason,
     TextBlock,
@@ -197,7 +197,7 @@ class AgenticLoop:
         parts.observers.emit(PromptReceived(turn=progress.turn, text=preview(prompt)))
         if blocked:
             return Ending(stop=TurnStop.PROMPT_BLOCKED, detail=parts.redactor.redact(blocked))
-        message = Message(role=Role.USER, blocks=(TextBlock(text=prompt, origin=Origin.USER), *contexts))
+        message = Message(role=Speaker.USER, blocks=(TextBlock(text=prompt, origin=Origin.USER), *contexts))
         room = parts.limits.context_tokens - self._fixed_tokens - tokens_of(message)
         self._compact(room, spare_last_round=False)
         if self._conversation.tokens > room:
@@ -233,7 +233,7 @@ class AgenticLoop:
             self._save(answers_for_lost_calls(last.tool_uses, ends))
             text = f"{len(last.tool_uses)} calls had no saved result; their receipts answered for them"
             self._parts.observers.emit(Notice(about="resume", text=text))
-        elif last.role is Role.ASSISTANT and not self._progress.cut_in_a_row:
+        elif last.role is Speaker.ASSISTANT and not self._progress.cut_in_a_row:
             return await self._finish(last.text)
         return None
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from geode.llm.messages import Block, Message, ModelResponse, Role, StopReason, TextBlock, ToolUse
+from geode.llm.messages import Block, Message, ModelResponse, Speaker, StopReason, TextBlock, ToolUse
 from geode.loop.conversation import with_unique_ids
 from geode.redaction import clean_text
 
@@ -54,7 +54,7 @@ def as_message(response: ModelResponse, taken: AbstractSet[str]) -> Message | No
     blocks: tuple[Block, ...] = (*texts, *uses)
     # The provider's own content names the ids that it gave; sent again, it would no longer fit the results.
     raw = response.raw if list(uses) == asked else None
-    return Message(role=Role.ASSISTANT, blocks=blocks, raw=raw) if blocks else None
+    return Message(role=Speaker.ASSISTANT, blocks=blocks, raw=raw) if blocks else None
 
 
 def _cleaned(block: TextBlock | ToolUse) -> TextBlock | ToolUse:

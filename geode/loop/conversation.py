@@ -9,7 +9,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import assert_never
 
-from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult, ToolUse, encode_message
+from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, ToolUse, encode_message
 from geode.records.receipts import ReceiptState
 
 CHARS_PER_TOKEN = 4  # a rule of thumb for English and code; a provider's own count replaces it where there is one
@@ -85,7 +85,7 @@ class Conversation:
         Raises:
             IllFormed: if it is not the model's turn.
         """
-        if self._open or not self._view or (self._view[-1].role is not Role.USER and not paused):
+        if self._open or not self._view or (self._view[-1].role is not Speaker.USER and not paused):
             raise IllFormed("the history does not end in a message that a model can answer")
         return tuple(self._view)
 
@@ -115,7 +115,7 @@ class Conversation:
 
     def _last_round_start(self) -> int:
         for at in range(len(self._view) - 1, -1, -1):
-            if self._view[at].role is Role.ASSISTANT:
+            if self._view[at].role is Speaker.ASSISTANT:
                 return at
         return 0
 
@@ -124,11 +124,11 @@ class Conversation:
             raise IllFormed("a message needs at least one block")
         if any(not isinstance(block, ToolUse) and not block.text.strip() for block in message.blocks):
             raise IllFormed("a text or a result may not be empty")
-        if message.role is Role.ASSISTANT and not self._messages:
+        if message.role is Speaker.ASSISTANT and not self._messages:
             raise IllFormed("a conversation begins with the user")
         results = tuple(block.call_id for block in message.blocks if isinstance(block, ToolResult))
         uses = tuple(use.call_id for use in message.tool_uses)
-        if message.role is Role.USER:
+        if message.role is Speaker.USER:
             if uses:
                 raise IllFormed("a user message may not ask for tools")
             if results != self._open:
@@ -169,7 +169,7 @@ def answers_for_lost_calls(calls: Sequence[ToolUse], receipts: Mapping[str, Rece
         ToolResult(call_id=call.call_id, text=f"{_LOST} {_told(receipts.get(call.call_id))}", is_error=True)
         for call in calls
     )
-    return Message(role=Role.USER, blocks=blocks)
+    return Message(role=Speaker.USER, blocks=blocks)
 
 
 def _told(state: ReceiptState | None) -> str:
@@ -189,7 +189,7 @@ def _told(state: ReceiptState | None) -> str:
 
 def host_message(text: str) -> Message:
     """Return a user message in the host's name."""
-    return Message(role=Role.USER, blocks=(TextBlock(text=text, origin=Origin.HOST),))
+    return Message(role=Speaker.USER, blocks=(TextBlock(text=text, origin=Origin.HOST),))
 
 
 def tokens_of(message: Message) -> int:
@@ -205,7 +205,7 @@ def _chars(message: Message) -> int:
 
 
 def _elided(message: Message) -> Message:
-    if message.role is Role.ASSISTANT:
+    if message.role is Speaker.ASSISTANT:
         return message
     blocks = tuple(
         replace(block, text=_ELIDED.format(chars=len(block.text)))

@@ -5,7 +5,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from geode.llm.messages import Message, ModelResponse, Origin, Role, StepSnapshot, TextBlock
+from geode.llm.messages import Message, ModelResponse, Origin, Speaker, StepSnapshot, TextBlock
 from tests.doubles.models import calls, says
 from tests.doubles.sessions import Bench
 
@@ -79,4 +79,4 @@ def _is_prompt(message: Message) -> bool:
 
 def _is_instruction(message: Message) -> bool:
     only_text = all(isinstance(block, TextBlock) for block in message.blocks)
-    return message.role is Role.USER and only_text and not _is_prompt(message)
+    return message.role is Speaker.USER and only_text and not _is_prompt(message)

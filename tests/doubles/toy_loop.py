@@ -16,7 +16,7 @@ from geode.llm.messages import (
     Message,
     ModelResponse,
     Origin,
-    Role,
+    Speaker,
     StepSnapshot,
     TextBlock,
     ToolResult,
@@ -98,19 +98,19 @@ class ToyLoop:
 
     async def play(self, model: LLMAdapter, text: str = "Do the task.", origin: Origin = Origin.USER) -> "ToyLoop":
         """Say `text` to the model, and go on round by round until an answer stands or a limit ends it."""
-        self.messages.append(Message(role=Role.USER, blocks=(TextBlock(text=text, origin=origin),)))
+        self.messages.append(Message(role=Speaker.USER, blocks=(TextBlock(text=text, origin=origin),)))
         for _ in range(self.rounds_max):
             response = await model.acomplete(self.snapshot())
             self.responses.append(response)
-            message = Message(role=Role.ASSISTANT, blocks=response.blocks, raw=response.raw)
+            message = Message(role=Speaker.ASSISTANT, blocks=response.blocks, raw=response.raw)
             self.messages.append(message)
             if message.tool_uses:
                 results = tuple(self._result(use) for use in message.tool_uses)
-                self.messages.append(Message(role=Role.USER, blocks=results))
+                self.messages.append(Message(role=Speaker.USER, blocks=results))
             elif (demand := self._demand()) and self.repairs:
                 self.repairs -= 1
                 block = TextBlock(text=f"{PREAMBLE} {demand}", origin=Origin.HOST)
-                self.messages.append(Message(role=Role.USER, blocks=(block,)))
+                self.messages.append(Message(role=Speaker.USER, blocks=(block,)))
             else:
                 self.answer = message.text
                 break

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from geode.llm.messages import Message, Role, ToolResult, ToolUse
+from geode.llm.messages import Message, Speaker, ToolResult, ToolUse
 
 _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -11,9 +11,9 @@ _UNSENDABLE = re.compile("[\0\ud800-\udfff]")
 def problems(messages: Sequence[Message], *, is_request: bool = True) -> list[str]:
     """Say everything for which a provider would refuse `messages`; nothing if it would take them."""
     found: list[str] = []
-    if not messages or messages[0].role is not Role.USER:
+    if not messages or messages[0].role is not Speaker.USER:
         found.append("the first message is not the user's")
-    if is_request and messages and messages[-1].role is not Role.USER:
+    if is_request and messages and messages[-1].role is not Speaker.USER:
         found.append("the last message is not the user's")
     seen: set[str] = set()
     waiting: list[str] = []
@@ -42,11 +42,11 @@ def _alone(message: Message) -> list[str]:
         found.append("it has no content")
     for block in message.blocks:
         if isinstance(block, ToolUse):
-            if message.role is not Role.ASSISTANT:
+            if message.role is not Speaker.ASSISTANT:
                 found.append("a user asks for a tool")
             texts = [block.call_id, block.name, block.arguments]
         else:
-            if isinstance(block, ToolResult) and message.role is not Role.USER:
+            if isinstance(block, ToolResult) and message.role is not Speaker.USER:
                 found.append("the model answers a call")
             if not block.text.strip():
                 found.append("a text is empty")

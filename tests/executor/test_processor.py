@@ -17,7 +17,7 @@ from geode.executor.executor import Place
 from geode.executor.policy import Mode
 from geode.executor.processor import BatchResult, ToolCallProcessor
 from geode.hooks.points import AddContext, Block, HookEvent, HookPoint, Rewrite, Withhold
-from geode.llm.messages import Role, TextBlock, ToolResult, ToolUse
+from geode.llm.messages import Speaker, TextBlock, ToolResult, ToolUse
 from geode.records.receipts import ReceiptState
 from geode.tools.spec import Arguments, ToolFailed, ToolOutput, ToolSpec
 from tests.doubles.effects import OutsideWorld, marking_tool, raising, returning, tool
@@ -116,7 +116,7 @@ def hold(bench: Bench, uses: Sequence[ToolUse], batch: BatchResult) -> None:
     """What is true of every batch: contract 5.3 and 5.5, told without the code under test."""
     message = batch.message
     results = [block for block in message.blocks if isinstance(block, ToolResult)]
-    assert message.role is Role.USER
+    assert message.role is Speaker.USER
     assert list(message.blocks[: len(results)]) == results, "results come first"
     assert [result.call_id for result in results] == [use.call_id for use in uses], "one each, in order"
     for block in message.blocks:

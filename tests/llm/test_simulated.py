@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from geode.llm.apprentice.faults import Cue, FaultName, Where
 from geode.llm.apprentice.hearing import Hearing
 from geode.llm.apprentice.moves import Repertoire
-from geode.llm.messages import Message, Origin, Role, StopReason, TextBlock, ToolResult, ToolUse
+from geode.llm.messages import Message, Origin, Speaker, StopReason, TextBlock, ToolResult, ToolUse
 from geode.llm.outline import Outline
 from geode.llm.simulated import Apprentice, FaultTable, fault_table_hash, shipped_table
 from tests.doubles.outlines import CONFIG, FIX, REPORT, TASKS, ToyTask
@@ -343,7 +343,7 @@ async def test_after_too_many_returns_it_says_that_it_can_do_no_more() -> None:
     """A repair budget of any size ends in an honest answer, not in an endless exchange."""
     apprentice = Apprentice(outline=CONFIG.outline, key="k", table=table())
     messages = await drive(apprentice, passing, demands=[REQUIRE_TEST_RUN] * 5)
-    answers = [message.text for message in messages if message.role is Role.ASSISTANT and not message.tool_uses]
+    answers = [message.text for message in messages if message.role is Speaker.ASSISTANT and not message.tool_uses]
     assert [text.startswith("I can do no more") for text in answers] == [False] * 4 + [True] * 2
 
 
@@ -472,7 +472,7 @@ async def test_a_resumed_session_goes_on_exactly_as_it_would_have(task: ToyTask)
         loop = await play(task, shipped_table(), key=key, texts=TEXTS, system=HARMFUL)
         replies = iter(loop.responses)
         for at, message in enumerate(loop.messages):
-            if message.role is Role.ASSISTANT:
+            if message.role is Speaker.ASSISTANT:
                 fresh = Apprentice(outline=task.outline, key=key)
                 assert await fresh.acomplete(loop.snapshot(tuple(loop.messages[:at]))) == next(replies)
 
@@ -487,7 +487,7 @@ async def test_being_asked_twice_gives_the_same_reply_twice() -> None:
 
 async def test_names_ids_and_digests_of_the_session_do_not_matter() -> None:
     """It sees what a model sees; the rest of the snapshot belongs to the host."""
-    start = (Message(role=Role.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),)),)
+    start = (Message(role=Speaker.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),)),)
     one, other = snapshot(start, session="a"), snapshot(start, session="b")
     other = replace(other, turn=7, round=9, plan_generation=3, max_output_tokens=1)
     apprentice = Apprentice(outline=FIX.outline, key="k")
@@ -535,13 +535,13 @@ async def test_it_goes_on_from_a_history_that_another_model_wrote() -> None:
     """It recognises the outline's calls whatever order their arguments have, and the last check as a verdict."""
     first, check = '{"new": "a = 10", "old": "a = 1", "path": "total.py"}', '{"command":"sh run"}'
     apprentice = Apprentice(outline=FIX.outline, key="k", table=table())
-    messages = [Message(role=Role.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),))]
+    messages = [Message(role=Speaker.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),))]
     next_calls = []
     for name, arguments, result in [("edit_file", first, "edited"), ("shell", check, "exit code: 1\nFAILED: b")]:
         use = ToolUse(call_id=name, name=name, arguments=arguments)
-        messages.append(Message(role=Role.ASSISTANT, blocks=(use,)))
+        messages.append(Message(role=Speaker.ASSISTANT, blocks=(use,)))
         answer = ToolResult(call_id=name, text=result, is_error=result != "edited")
-        messages.append(Message(role=Role.USER, blocks=(answer,)))
+        messages.append(Message(role=Speaker.USER, blocks=(answer,)))
         reply = await apprentice.acomplete(snapshot(tuple(messages)))
         next_calls += [json.loads(block.arguments)["new"] for block in reply.blocks if isinstance(block, ToolUse)]
     assert next_calls == ["b = 20", "b = 20"]
@@ -576,7 +576,7 @@ async def test_it_reports_tokens_time_and_cost_and_that_it_is_simulated() -> Non
     fixed = len("A system text.") + sum(
         len(t.name) + len(t.description) + len(json.dumps(t.input_schema)) for t in TOOLS
     )
-    at = [n for n, message in enumerate(loop.messages) if message.role is Role.ASSISTANT]
+    at = [n for n, message in enumerate(loop.messages) if message.role is Speaker.ASSISTANT]
     assert len(at) == len(loop.responses) > 3
     for n, response in zip(at, loop.responses, strict=True):
         sent = fixed + sum(map(chars, loop.messages[:n]))
@@ -684,10 +684,10 @@ async def drive(
     """Answer calls by `result` and answers by one demand after the other; return the messages up to the last answer."""
     left = list(demands or [])
     spoken = list(host_texts or [])
-    messages = [Message(role=Role.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),))]
+    messages = [Message(role=Speaker.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),))]
     while len(messages) < 1_000:
         reply = await apprentice.acomplete(snapshot(tuple(messages), tools=tools))  # type: ignore[arg-type]
-        messages.append(Message(role=Role.ASSISTANT, blocks=reply.blocks))
+        messages.append(Message(role=Speaker.ASSISTANT, blocks=reply.blocks))
         uses = messages[-1].tool_uses
         if not uses and not left:
             break
@@ -699,7 +699,7 @@ async def drive(
             blocks.append(TextBlock(text=spoken.pop(), origin=Origin.HOST))
         if not uses:
             blocks.append(TextBlock(text=left.pop(0), origin=Origin.HOST))
-        messages.append(Message(role=Role.USER, blocks=tuple(blocks)))
+        messages.append(Message(role=Speaker.USER, blocks=tuple(blocks)))
     return tuple(messages)
 
 

@@ -18,7 +18,7 @@ from geode.llm.messages import (
     Message,
     ModelResponse,
     Origin,
-    Role,
+    Speaker,
     StepSnapshot,
     StopReason,
     TextBlock,
@@ -272,7 +272,7 @@ async def test_a_paused_turn_is_sent_back_unchanged_and_bounded(opened: SessionO
     result = await bench.loop.arun("go")
     assert (result.stop, result.text) == (TurnStop.COMPLETED, "found")
     sent = model.asked[1].messages[-1]
-    assert (sent.role, sent.text, sent.raw) == (Role.ASSISTANT, "searching", '[{"type":"server_tool_use"}]')
+    assert (sent.role, sent.text, sent.raw) == (Speaker.ASSISTANT, "searching", '[{"type":"server_tool_use"}]')
     bench, model = opened([pause])
     result = await bench.loop.arun("again")
     assert (result.stop, len(model.asked)) == (TurnStop.CUT_ANSWERS, 3)

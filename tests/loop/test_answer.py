@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geode.llm.messages import ModelResponse, Role, StopReason, TextBlock, ToolResult, ToolUse, Usage
+from geode.llm.messages import ModelResponse, Speaker, StopReason, TextBlock, ToolResult, ToolUse, Usage
 from geode.loop.answer import as_message, cleaned, fault_of
 from geode.loop.conversation import Conversation, host_message
 from tests.doubles.wire import problems
@@ -75,7 +75,7 @@ def test_what_was_sound_stays_byte_for_byte() -> None:
     assert cleaned(sound) == sound
     message = as_message(sound, set())
     assert message is not None
-    assert (message.role, message.raw) == (Role.ASSISTANT, sound.raw)
+    assert (message.role, message.raw) == (Speaker.ASSISTANT, sound.raw)
 
 
 def test_the_providers_own_content_goes_when_its_ids_were_changed() -> None:

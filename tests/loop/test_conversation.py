@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geode.llm.messages import Block, Message, Origin, Role, TextBlock, ToolResult, ToolUse, encode_message
+from geode.llm.messages import Block, Message, Origin, Speaker, TextBlock, ToolResult, ToolUse, encode_message
 from geode.loop.conversation import (
     Conversation,
     IllFormed,
@@ -25,25 +25,25 @@ ANY_BLOCK: st.SearchStrategy[Block] = st.one_of(
     st.builds(ToolUse, call_id=IDS, name=st.just("t"), arguments=st.just("{}")),
     st.builds(ToolResult, call_id=IDS, text=TEXTS),
 )
-ANY_MESSAGE = st.builds(Message, role=st.sampled_from(Role), blocks=st.lists(ANY_BLOCK, max_size=3).map(tuple))
+ANY_MESSAGE = st.builds(Message, role=st.sampled_from(Speaker), blocks=st.lists(ANY_BLOCK, max_size=3).map(tuple))
 
 
 def user(text: str = "go") -> Message:
-    return Message(role=Role.USER, blocks=(TextBlock(text=text, origin=Origin.USER),))
+    return Message(role=Speaker.USER, blocks=(TextBlock(text=text, origin=Origin.USER),))
 
 
 def says(text: str = "ok") -> Message:
-    return Message(role=Role.ASSISTANT, blocks=(TextBlock(text=text),))
+    return Message(role=Speaker.ASSISTANT, blocks=(TextBlock(text=text),))
 
 
 def asks(*ids: str) -> Message:
     uses = tuple(ToolUse(call_id=call_id, name="t", arguments="{}") for call_id in ids)
-    return Message(role=Role.ASSISTANT, blocks=uses)
+    return Message(role=Speaker.ASSISTANT, blocks=uses)
 
 
 def answers(*ids: str, text: str = "r", more: str = "") -> Message:
     results: tuple[Block, ...] = tuple(ToolResult(call_id=call_id, text=text) for call_id in ids)
-    return Message(role=Role.USER, blocks=(*results, TextBlock(text=more)) if more else results)
+    return Message(role=Speaker.USER, blocks=(*results, TextBlock(text=more)) if more else results)
 
 
 def talk(*messages: Message) -> Conversation:
@@ -115,16 +115,16 @@ def test_whatever_was_accepted_can_be_sent_and_whatever_was_refused_left_no_trac
         ([user()], asks("a", "a"), "unique"),
         ([user()], asks(""), "unique"),
         ([], says(), "begins with the user"),
-        ([user()], Message(role=Role.ASSISTANT, blocks=()), "at least one block"),
+        ([user()], Message(role=Speaker.ASSISTANT, blocks=()), "at least one block"),
         ([user()], says(" \n"), "may not be empty"),
         ([user(), asks("a")], answers("a", text=""), "may not be empty"),
-        ([], Message(role=Role.USER, blocks=asks("a").blocks), "may not ask"),
+        ([], Message(role=Speaker.USER, blocks=asks("a").blocks), "may not ask"),
         (
             [user(), asks("a")],
-            Message(role=Role.USER, blocks=(TextBlock(text="x"), *answers("a").blocks)),
+            Message(role=Speaker.USER, blocks=(TextBlock(text="x"), *answers("a").blocks)),
             "come first",
         ),
-        ([user()], Message(role=Role.ASSISTANT, blocks=answers("a").blocks), "must be answered before"),
+        ([user()], Message(role=Speaker.ASSISTANT, blocks=answers("a").blocks), "must be answered before"),
     ],
 )
 def test_what_a_provider_would_refuse_is_refused_here_with_its_reason(

@@ -10,7 +10,7 @@ import pytest
 from geode.clock import ManualClock
 from geode.events import Notice, TurnEnded
 from geode.hooks.points import HookPoint
-from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult, encode_message
+from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, encode_message
 from geode.loop.turn import TurnStop
 from geode.loop.verify import CompletionResult, CompletionView
 from geode.records.checkpoint import Progress, SessionCheckpoint
@@ -204,8 +204,8 @@ async def test_a_history_that_ends_in_a_call_is_repaired_before_the_first_reques
     path = tmp_path / "session"
     path.mkdir()
     checkpoint = SessionCheckpoint.open(SessionFolder(path).checkpoint, SESSION_ID)
-    prompt = Message(role=Role.USER, blocks=(TextBlock(text="go", origin=Origin.USER),))
-    asked = Message(role=Role.ASSISTANT, blocks=calls(("t1", "mark", "{}")).blocks)
+    prompt = Message(role=Speaker.USER, blocks=(TextBlock(text="go", origin=Origin.USER),))
+    asked = Message(role=Speaker.ASSISTANT, blocks=calls(("t1", "mark", "{}")).blocks)
     progress = Progress(turn=1, in_turn=True)
     checkpoint.save_messages([encode_message(prompt)], progress, {}, CognitiveState())
     progress.round = 1

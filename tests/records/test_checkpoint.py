@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult, ToolUse, Usage, encode_message
+from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, ToolUse, Usage, encode_message
 from geode.records.checkpoint import Progress, SessionCheckpoint, StoredSession
 from geode.records.cognitive import CognitiveState, PlanStep
 from geode.records.database import RecordDamaged, RecordError, RecordNewer
 from tests.doubles.effects import fill_up
 
-PROMPT = Message(role=Role.USER, blocks=(TextBlock(text="go", origin=Origin.USER),))
-CALL = Message(role=Role.ASSISTANT, blocks=(ToolUse(call_id="c1", name="t", arguments="{}"),))
-RESULT = Message(role=Role.USER, blocks=(ToolResult(call_id="c1", text="r"),))
+PROMPT = Message(role=Speaker.USER, blocks=(TextBlock(text="go", origin=Origin.USER),))
+CALL = Message(role=Speaker.ASSISTANT, blocks=(ToolUse(call_id="c1", name="t", arguments="{}"),))
+RESULT = Message(role=Speaker.USER, blocks=(ToolResult(call_id="c1", text="r"),))
 NO_STATE = CognitiveState()
 
 
@@ -90,7 +90,7 @@ def test_what_could_not_be_saved_is_not_taken_for_saved(tmp_path: Path, save: st
     """A failed save must neither leave a part, nor make the next one skip what it believes is stored, nor shift it."""
     checkpoint = open_(tmp_path)
     checkpoint.save_messages([encode_message(PROMPT)], Progress(turn=1), {"h": 1}, NO_STATE)
-    big = encode_message(Message(role=Role.USER, blocks=(TextBlock(text="x" * 200_000),)))
+    big = encode_message(Message(role=Speaker.USER, blocks=(TextBlock(text="x" * 200_000),)))
     later = Progress(turn=1, round=9, repairs_used=2)
     fill_up(checkpoint._db._connection)
     attempts: dict[str, Callable[[], None]] = {

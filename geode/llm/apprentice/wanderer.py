@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from geode.llm.apprentice.moves import Action, Call
-from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult, ToolSchema
+from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, ToolSchema
 
 _FILES_READ_MAX = 3
 _FILES_NAMED_MAX = 8
@@ -35,7 +35,7 @@ class Wanderer:
 
     def read(self, message: Message) -> None:
         """Take in the next message of the conversation."""
-        if message.role is Role.ASSISTANT:
+        if message.role is Speaker.ASSISTANT:
             for use in message.tool_uses:
                 self._asked[use.call_id] = Call(tool=use.name, arguments=use.arguments)
             return

@@ -11,7 +11,7 @@ next one, which only mends: it takes wrong edits back, does what is missing, and
 from geode.llm.apprentice.faults import Effect, FaultName, FaultTable, Where
 from geode.llm.apprentice.hearing import Dice, Hearing, StepKind
 from geode.llm.apprentice.moves import Action, Form, Move, Repertoire, same_call
-from geode.llm.messages import Message, Origin, Role, TextBlock, ToolResult
+from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult
 from geode.llm.outline import OutlineStep
 
 _QUOTED_CHARS = 160
@@ -49,7 +49,7 @@ class Worker:
 
     def read(self, message: Message) -> None:
         """Take in the next message of the conversation."""
-        if message.role is Role.ASSISTANT:
+        if message.role is Speaker.ASSISTANT:
             self._read_own(message)
         else:
             self._read_host(message)
