@@ -56,7 +56,7 @@ def _delete(writing: Writing, archive: InspectArchive) -> None:
             writing.delete(table, source=[SOURCE], run=[run], cell=sorted(names))
     keys = [log.episode_key(sample) for log in archive.logs for sample in log.samples]
     writing.delete("costs", source=[SOURCE], episode_key=keys)
-    writing.delete("runs", source=[SOURCE], run=sorted(cells))
+    writing.delete("runs", source=[SOURCE], run=sorted({log.run for log in archive.logs}))
     for table, parts in (
         ("inspect_index", archive.tables.index),
         ("inspect_index_scores", archive.tables.index_scores),

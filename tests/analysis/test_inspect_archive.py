@@ -205,6 +205,12 @@ def test_an_unreadable_log_in_a_folder_is_told_and_the_rest_imported(folder: Pat
     assert rows(warehouse, "SELECT cell FROM import_issues WHERE kind = 'log_unreadable'") == [("torn",)]
     with pytest.raises(DamagedArchive, match=r"torn\.eval is no whole \.eval log"):
         read_inspect_archive(torn)
+    for name in ("whole", "killed", "failed", "early"):
+        (folder / "audits" / f"{name}.eval").unlink()
+    load(warehouse, read_inspect_archive(folder), AT)
+    assert rows(warehouse, "SELECT run, count(*) FROM runs JOIN cells USING (source, run) GROUP BY run") == [
+        ("audits", 4)
+    ]
 
 
 def test_each_log_is_summed_up_for_tracking(folder: Path) -> None:
