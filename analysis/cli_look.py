@@ -80,6 +80,9 @@ def compare(
     *,
     baseline: str = typer.Option(None, help="Another baseline than the one the experiment was planned with."),
     tasks: bool = typer.Option(False, "--tasks", help="Add the pass rate of each task, with an episode to look at."),
+    pairs: bool = typer.Option(
+        False, "--pairs", help="Add McNemar's table, and a pair of episodes for each moved task."
+    ),
     usage: bool = typer.Option(False, "--usage", help="Add tokens, times, rounds, repairs and refused calls."),
     as_json: bool = _JSON,
     root: Path | None = _ROOT,
@@ -107,7 +110,8 @@ def compare(
     if as_json:
         typer.echo(json.dumps(comparison_to_json(comparison), ensure_ascii=False, allow_nan=False, indent=1))
     else:
-        print_comparison(open_console(), comparison, tasks=tasks, usage=usage, root=str(root) if root else "")
+        shown_root = str(root) if root else ""
+        print_comparison(open_console(), comparison, tasks=tasks, pairs=pairs, usage=usage, root=shown_root)
 
 
 def truth(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.pairs import PairTable, pair_table
 from analysis.truth import TrueDifference, TruthTable, true_difference
 from experiments.episode import EpisodeRecord
 from experiments.gate import (
@@ -68,6 +69,7 @@ class VariantRow:
     spend: Spend | None
     verdict: Verdict | None
     generalises: Generalisation | None
+    pairs: PairTable | None
     truth: TrueDifference | None
 
 
@@ -148,6 +150,7 @@ def compare(
             names.index(name),
             verdict=verdicts.get(name),
             beyond=beyond.get(name),
+            pairs=None if name == baseline else pair_table(by_name[baseline], by_name[name]),
             tasks=task_rows,
             truth=None if name == baseline else _truth(truth, by_name[name], by_name[baseline]),
         )
@@ -185,6 +188,7 @@ def _row(
     *,
     verdict: Verdict | None,
     beyond: Generalisation | None,
+    pairs: PairTable | None,
     tasks: Sequence[TaskRow],
     truth: TrueDifference | None,
 ) -> VariantRow:
@@ -205,6 +209,7 @@ def _row(
         spend=_spend([stored.record for stored in cell.episodes]),
         verdict=verdict,
         generalises=beyond,
+        pairs=pairs,
         truth=truth,
     )
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.compare import Comparison, TaskCell, TaskRow, VariantRow
+from analysis.pairs import MovedTask
 from analysis.terminal import printable
 from experiments.gate import Beyond, ReasonCode, VerdictKind
 from experiments.stats import Interval
@@ -28,15 +29,31 @@ _PLAIN_REASONS = frozenset({ReasonCode.BETTER, ReasonCode.WORSE, ReasonCode.INTE
 
 
 def print_comparison(
-    console: Console, comparison: Comparison, *, tasks: bool = False, usage: bool = False, root: str = ""
+    console: Console,
+    comparison: Comparison,
+    *,
+    tasks: bool = False,
+    pairs: bool = False,
+    usage: bool = False,
+    root: str = "",
 ) -> None:
-    """Print the screen; `tasks` and `usage` add their tables, `root` is repeated in the commands that lead further."""
+    """Print the screen; `tasks`, `pairs` and `usage` add tables, `root` is repeated in the commands at its end."""
     parts: list[RenderableType] = [_header(comparison), *_warnings(comparison), Text(), _main_table(comparison)]
     if usage:
         parts += [Text("\nMeans over finished episodes", style="bold"), _usage_table(comparison)]
     if tasks:
         parts += [Text("\nPass rate by task (* differs from the baseline beyond noise)", style="bold")]
         parts += [_task_table(comparison)]
+    if pairs and comparison.candidates:
+        parts += [
+            Text(
+                "\nPairs: one task, seed and repetition with both (p is a variant's own; it decides nothing)",
+                style="bold",
+            ),
+            _pair_table(comparison),
+        ]
+        parts += [Text("\nTasks that moved, with one pair of episodes each: geode show KEY", style="bold")]
+        parts += [_moved_table(comparison)]
     if comparison.candidates:
         parts += [_legend(comparison), *_findings(comparison)]
     console.print(Group(*parts))
@@ -175,6 +192,43 @@ def _episode_of_worst(task: TaskRow) -> str | None:
     return next((cell.look_at for cell in cells if cell.look_at), None)
 
 
+def _pair_table(comparison: Comparison) -> Table:
+    table = _table()
+    table.add_column("variant", overflow="fold", min_width=_NAME_WIDTH_MIN)
+    for header in ("both pass", "only baseline", "only variant", "neither", "unmeasured", "p (McNemar, exact)"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for row in comparison.rows:
+        if (found := row.pairs) is not None:
+            counts = (found.both, found.only_baseline, found.only_candidate, found.neither, found.unmeasured)
+            table.add_row(row.name, *map(str, counts), _p(found.p))
+    return table
+
+
+def _moved_table(comparison: Comparison) -> Table:
+    table = _table()
+    table.add_column("variant", overflow="fold", min_width=_NAME_WIDTH_MIN)
+    table.add_column("task", overflow="fold", min_width=_NAME_WIDTH_MIN)
+    for header in ("won", "lost", "its episode", "the baseline's"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for row in comparison.rows:
+        if row.pairs is not None:
+            name = row.name
+            for task in (*row.pairs.better, *row.pairs.worse):
+                keys = (task.candidate_key[:KEY_DIGITS], task.baseline_key[:KEY_DIGITS])
+                table.add_row(name, task.task_id, *_won_and_lost(task), *keys)
+                name = ""  # told once
+    return table
+
+
+def _won_and_lost(task: MovedTask) -> tuple[Text, Text]:
+    styles = ("green", "dim") if task.won > task.lost else ("dim", "red")
+    return Text(str(task.won), style=styles[0]), Text(str(task.lost), style=styles[1])
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
 def _level(comparison: Comparison) -> str:
     return f"{100 * comparison.confidence:g} %"
 
@@ -240,7 +294,10 @@ def _commands(comparison: Comparison, root: str) -> Text:
     worst = min(comparison.rows, key=lambda row: -1.0 if row.pass_rate is None else row.pass_rate).name
     look_at = next((c.look_at for t in comparison.tasks for c in t.cells if c.variant == worst and c.look_at), None)
     lines = [
-        (f"geode compare {comparison.experiment} --tasks --usage{option}", "each task, and what it took"),
+        (
+            f"geode compare {comparison.experiment} --tasks --pairs --usage{option}",
+            "each task, each pair, and what it took",
+        ),
         (f"geode ls {comparison.experiment}{option}", "its cells and episodes"),
         (f'geode query "SELECT * FROM cell_totals"{option}', "anything, by SQL"),  # noqa: S608  (to be read)
         (f"geode ui{option}", "the same cells in MLflow"),

@@ -19,7 +19,7 @@ def screen(letters: Letters = LETTERS, *, width: int = 120, root: str = "", with
     cells = make_cells(letters)
     truth = distil_truth(cells, "t") if with_truth else None
     console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_comparison(console, compare(cells, "baseline", truth=truth), tasks=True, usage=True, root=root)
+    print_comparison(console, compare(cells, "baseline", truth=truth), tasks=True, pairs=True, usage=True, root=root)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -54,6 +54,19 @@ def test_what_the_naive_rule_would_have_done_is_one_line() -> None:
     line = next(line for line in screen().splitlines() if line.startswith("A comparison by point estimate"))
     assert "hook" in line
     assert line.rstrip().endswith("The gate keeps: hook.")
+
+
+def test_every_moved_task_names_two_episodes_to_look_at() -> None:
+    """From a task that got worse it is one step to what happened, and one to what happened without the hook."""
+    cells = make_cells({"baseline": {"fix_a": "FFPP", "fix_b": "PPPP"}, "hook": {"fix_a": "PPPP", "fix_b": "PFPP"}})
+    console = Console(file=io.StringIO(), width=120, highlight=False)
+    print_comparison(console, compare(cells, "baseline"), pairs=True)
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    assert ["hook", "5", "1", "2", "0", "0", "1.0000"] in lines
+    by_name = {cell.variant.name: [stored.record.episode_key[:12] for stored in cell.episodes] for cell in cells}
+    assert ["hook", "fix_a", "2", "0", by_name["hook"][0], by_name["baseline"][0]] in lines
+    assert ["fix_b", "0", "1", by_name["hook"][5], by_name["baseline"][5]] in lines
 
 
 def test_ten_families_get_a_table_of_their_own() -> None:
