@@ -103,6 +103,7 @@ def read_inspect_archive(path: Path) -> InspectArchive:
             logs[named] = log
     tables = _read_tables(path, found, issues) if path.is_dir() else Tables()
     issues += _index_issues(tables.index, logs.values())
+    issues += _folder_issues(logs.values())
     return InspectArchive(path=path, logs=tuple(logs.values()), tables=tables, issues=tuple(issues))
 
 
@@ -235,6 +236,21 @@ def _index_issues(index: Iterable[IndexEntry], logs: Iterable[ImportedLog]) -> I
         if told != real:
             text = f"the index says {told} (status, header, samples, judged), the log {real}; the log is what counts"
             yield _issue(IssueKind.INDEX_CONTRADICTS_LOG, log.path.name, text, log.named)
+
+
+def _folder_issues(logs: Iterable[ImportedLog]) -> Iterable[Issue]:
+    """Say which logs were judged in other dimensions than most of their folder: their totals are of another kind."""
+    judged_in: dict[str, dict[tuple[str, str], frozenset[str]]] = defaultdict(dict)
+    for log in logs:
+        if dimensions := frozenset[str]().union(*map(_dimensions, log.samples)):
+            judged_in[log.run][log.named] = dimensions
+    for of_folder in judged_in.values():
+        usual, count = Counter(of_folder.values()).most_common(1)[0]
+        for named, dimensions in of_folder.items():
+            if dimensions != usual and 2 * count > len(of_folder):
+                text = f"judged in {len(dimensions)} dimensions, most logs of its folder in {len(usual)}; not in both: "
+                text += ", ".join(sorted(dimensions ^ usual))
+                yield _issue(IssueKind.DIMENSIONS_DIFFER, "/".join(named), text, named)
 
 
 def _issue(kind: IssueKind, place: str, text: str, named: tuple[str, str], key: str = "") -> Issue:

@@ -132,6 +132,18 @@ def test_contradictions_inside_a_log_are_said(tmp_path: Path) -> None:
     ]
 
 
+def test_a_log_judged_in_other_dimensions_than_its_folder_is_told(tmp_path: Path) -> None:
+    """A dimension that is missing looks like a good score to whoever sums up without asking."""
+    for name in ("a", "b"):
+        write_eval(tmp_path / "logs" / f"{name}.eval", [sample("x", judged({"candour": 1, "tact": 2}))])
+    write_eval(tmp_path / "logs" / "older.eval", [sample("x", judged({"candour": 1}))])
+    write_eval(tmp_path / "logs" / "unjudged.eval", [sample("x", judged(math.nan))])
+    told = [issue for issue in read_inspect_archive(tmp_path).issues if issue.kind.value == "dimensions_differ"]
+    assert [(issue.cell, issue.text) for issue in told] == [
+        ("older", "judged in 1 dimensions, most logs of its folder in 2; not in both: tact")
+    ]
+
+
 def test_importing_twice_is_importing_once(folder: Path, warehouse: Warehouse) -> None:
     """A repeated import is how one makes sure; it must not count anything twice."""
     load(warehouse, read_inspect_archive(folder), AT)
@@ -266,6 +278,7 @@ def test_the_recorded_archive_is_imported_whole(shared: Path, warehouse: Warehou
     ]
     assert dict(rows(warehouse, "SELECT kind, count(*) FROM import_issues GROUP BY kind")) == {
         "dataset_size_differs": 15,
+        "dimensions_differ": 1,
         "file_not_imported": 2,
         "log_empty": 3,
         "log_killed": 8,
