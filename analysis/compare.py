@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.drift import Drift, drift, drift_warning
 from analysis.pairs import PairTable, pair_table
 from analysis.truth import TrueDifference, TruthTable, true_difference
 from experiments.episode import EpisodeRecord
@@ -118,6 +119,7 @@ class Comparison:
     rows: tuple[VariantRow, ...]
     tasks: tuple[TaskRow, ...]
     promoted_by_point_estimate: tuple[str, ...]
+    drift: Drift | None
     warnings: tuple[str, ...]
 
 
@@ -140,6 +142,7 @@ def compare(
     experiment = by_name[baseline].experiment
     spec = gate_spec(experiment.ruler)
     verdicts = {verdict.candidate: verdict for verdict in paired_fixed(evidence, spec)}
+    drifting = drift([by_name[name] for name in names])
     beyond = {found.candidate: found for found in generalises(evidence, spec)}
     task_rows = tuple(_task_rows(evidence, [by_name[name] for name in names], spec.confidence))
     shown = [name for name in names if not only or name == baseline or name in only]
@@ -172,13 +175,17 @@ def compare(
         rows=rows,
         tasks=tuple(replace(row, cells=tuple(c for c in row.cells if c.variant in shown)) for row in task_rows),
         promoted_by_point_estimate=promoted_by_point_estimate(evidence),
-        warnings=tuple(_warnings(cells, experiment, baseline, only)),
+        drift=drifting,
+        warnings=tuple(_warnings(cells, experiment, baseline, only, drift_warning(drifting, spec.confidence))),
     )
 
 
 def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     """Return everything as JSON values; rates and differences are shares, not points."""
-    return {"schema": COMPARISON_SCHEMA, **asdict(comparison)}
+    body = asdict(comparison)
+    if (seen := comparison.drift) is not None:
+        body["drift"]["stepped_at"] = seen.stepped_at.isoformat() if seen.stepped_at else None
+    return {"schema": COMPARISON_SCHEMA, **body}
 
 
 def _row(
@@ -289,7 +296,9 @@ def _simulated_models(cells: Sequence[Cell]) -> tuple[str, ...]:
     return tuple(sorted({model for model in models if model.startswith("simulated/")} or models))
 
 
-def _warnings(cells: Sequence[Cell], experiment: ExperimentRecord, baseline: str, only: Sequence[str]) -> Iterator[str]:
+def _warnings(
+    cells: Sequence[Cell], experiment: ExperimentRecord, baseline: str, only: Sequence[str], drifted: str | None
+) -> Iterator[str]:
     if models := _simulated_models(cells):
         yield f"{SIMULATED_NOTE} ({', '.join(models)})"
     if baseline != experiment.baseline:
@@ -299,6 +308,8 @@ def _warnings(cells: Sequence[Cell], experiment: ExperimentRecord, baseline: str
     targets = sorted({cell.variant.roles.get(Role.TARGET, "") for cell in cells})
     if len(targets) > 1:
         yield f"the variants run on different models: {', '.join(targets)}"
+    if drifted is not None:
+        yield drifted
     versions = sorted({stored.record.geode_version for cell in cells for stored in cell.episodes})
     if len(versions) > 1:
         yield f"the episodes ran under several versions of GEODE: {', '.join(versions)}"
