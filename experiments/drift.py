@@ -79,7 +79,7 @@ def _standardised(rows: Floats) -> tuple[Floats, Floats]:
 
 def _largest(rows: Floats) -> Floats:
     slope, steps = _standardised(rows)
-    return np.maximum(np.abs(slope), np.abs(steps).max(axis=1))
+    return np.asarray(np.maximum(np.abs(slope), np.abs(steps).max(axis=1)))
 
 
 def _permutations(centred: Floats, groups: list[NDArray[np.intp]]) -> Iterator[Floats]:
@@ -92,7 +92,7 @@ def _permutations(centred: Floats, groups: list[NDArray[np.intp]]) -> Iterator[F
 
 
 def _positions(count: int) -> Floats:
-    return np.arange(count) - (count - 1) / 2
+    return np.arange(count, dtype=np.float64) - (count - 1) / 2
 
 
 def _first_place(count: int) -> int:
