@@ -84,14 +84,22 @@ def compare(
         False, "--pairs", help="Add McNemar's table, and a pair of episodes for each moved task."
     ),
     usage: bool = typer.Option(False, "--usage", help="Add tokens, times, rounds, repairs and refused calls."),
+    with_exit_code: bool = typer.Option(
+        False,
+        "--exit-code",
+        help="End with the verdict on the one candidate: 0 KEEP, 3 REJECT, 4 UNDECIDED, 5 INVALID.",
+    ),
     as_json: bool = _JSON,
     root: Path | None = _ROOT,
 ) -> None:
-    """Compare the variants of an experiment with its baseline, paired by task, with a verdict for each."""
+    """Compare the variants of an experiment with its baseline, paired by task, with a verdict for each.
+
+    Ends with 0 whatever the verdicts are, unless --exit-code asks for one; with 1 if it could not compare.
+    """
     import json
 
     from analysis.compare import compare as compare_cells
-    from analysis.compare import comparison_to_json
+    from analysis.compare import comparison_to_json, exit_code
     from analysis.compare_table import print_comparison
     from analysis.terminal import open_console
     from analysis.truth import TruthRefused, load_truth
@@ -105,6 +113,7 @@ def compare(
         cells = load_cells(read_settings(root).root, experiment)
         known = load_truth(fault_table_hash())
         comparison = compare_cells(cells, baseline or cells[0].experiment.baseline, truth=known, only=variants or ())
+        code = exit_code(comparison) if with_exit_code else 0
     except (StoreError, EvidenceRefused, TruthRefused, ValueError, OSError) as error:
         fail(str(error))
     if as_json:
@@ -112,6 +121,7 @@ def compare(
     else:
         shown_root = str(root) if root else ""
         print_comparison(open_console(), comparison, tasks=tasks, pairs=pairs, usage=usage, root=shown_root)
+    raise typer.Exit(code)
 
 
 def truth(

@@ -16,6 +16,7 @@ from experiments.gate import (
     Generalisation,
     PairedEvidence,
     Verdict,
+    VerdictKind,
     differences,
     gate_spec,
     generalises,
@@ -186,6 +187,23 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     if (seen := comparison.drift) is not None:
         body["drift"]["stepped_at"] = seen.stepped_at.isoformat() if seen.stepped_at else None
     return {"schema": COMPARISON_SCHEMA, **body}
+
+
+EXIT_CODES = {VerdictKind.KEEP: 0, VerdictKind.REJECT: 3, VerdictKind.UNDECIDED: 4, VerdictKind.INVALID: 5}
+"""What `geode compare --exit-code` ends with. 1 and 2 are left to what could not be compared, or not be asked."""
+
+
+def exit_code(comparison: Comparison) -> int:
+    """Return the code of the one verdict that is shown.
+
+    Raises:
+        EvidenceRefused: if not exactly one candidate is shown: one code cannot tell of several.
+    """
+    judged = [row for row in comparison.rows if row.verdict]
+    if len(judged) != 1 or judged[0].verdict is None:
+        names = ", ".join(row.name for row in judged) or "none"
+        raise EvidenceRefused(f"--exit-code tells of one candidate, and {len(judged)} are shown ({names}); name one")
+    return EXIT_CODES[judged[0].verdict.kind]
 
 
 def _row(

@@ -44,6 +44,30 @@ def test_compare_gives_everything_as_json(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("candidate", "code"), [("PPPPPPPP", 0), ("FFFFFFFF", 3), ("FFFPPPPP", 4), ("IIIIIIII", 5), ("PPPPPPP.", 5)]
+)
+def test_the_verdict_on_one_candidate_is_an_exit_code_if_asked(tmp_path: Path, candidate: str, code: int) -> None:
+    """A script that promotes on 0 must not promote on UNDECIDED; without the flag, 0 says that it could compare."""
+    baseline = "PPPPPPPP" if code == 3 else "FFFFFFFF" if code == 0 else "FFFPFPPP"
+    cells = {"baseline": {"a": baseline, "b": baseline}, "hook": {"a": candidate, "b": candidate}}
+    store_cells(StateRoot(tmp_path), make_cells(cells))
+    assert geode("compare", "ablation", "--root", str(tmp_path)).exit_code == 0
+    told = geode("compare", "ablation", "--exit-code", "--root", str(tmp_path))
+    assert told.exit_code == code
+    assert "hook" in told.stdout
+    assert geode("compare", "ablation", "--exit-code", "--json", "--root", str(tmp_path)).exit_code == code
+
+
+def test_the_exit_code_of_one_among_many_takes_its_name(root: Path) -> None:
+    """One code cannot tell of two verdicts, and says so instead of choosing."""
+    several = geode("compare", "ablation", "--exit-code", "--root", str(root))
+    assert (several.exit_code, several.stdout) == (1, "")
+    assert "2 are shown (hook, placebo); name one" in several.stderr
+    assert geode("compare", "ablation", "hook", "--exit-code", "--root", str(root)).exit_code == 0
+    assert geode("compare", "ablation", "placebo", "--exit-code", "--root", str(root)).exit_code == 4
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("compare", "ablatoin"), "did you mean 'ablation'"),
