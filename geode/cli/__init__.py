@@ -1,10 +1,13 @@
 """The `geode` command: it parses, calls one function elsewhere, and renders. Other packages join by entry point."""
 
+import sys
 from importlib.metadata import entry_points
+from io import TextIOWrapper
 
 import typer
 
 from geode.cli import ask, effects, sessions
+from geode.cli.failure import Commands
 
 COMMANDS_GROUP = "geode.commands"
 
@@ -13,6 +16,7 @@ def build() -> typer.Typer:
     """Return the command with everything that is installed."""
     app = typer.Typer(
         name="geode",
+        cls=Commands,
         help="A local agent harness, and the bench that tells whether a change to it is a real improvement.",
         no_args_is_help=True,
         add_completion=False,
@@ -35,6 +39,12 @@ def build() -> typer.Typer:
 
 def main() -> None:
     """Run the command."""
+    # A terminal that lacks a letter shows its escape, and bytes that are no text come in as U+FFFD: neither is a reason
+    # to fail.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
     build()()
 
 

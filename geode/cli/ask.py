@@ -30,23 +30,25 @@ def ask(
     import json
 
     from geode.cli.failure import fail
+    from geode.cli.state import settings_of
     from geode.cli.terminal import TerminalApprover, result_to_json
-    from geode.config.settings import read_settings
     from geode.executor.policy import Mode
     from geode.llm.errors import LLMError
     from geode.records.database import RecordError
+    from geode.redaction import clean_text
     from geode.serve.default import default_scaffold
     from geode.serve.services import SharedServices
 
-    text = sys.stdin.read() if prompt == "-" else prompt
+    # A process can be started without standard streams; Python then has None in their place.
+    text = clean_text((sys.stdin.read() if sys.stdin else "") if prompt == "-" else prompt)
     if not text.strip():
         fail("the prompt is empty; say what you want done", 2)
     if not workspace.is_dir():
         fail(f"the workspace {str(workspace)!r} is no folder; name one with --workspace", 2)
-    attended = sys.stdin.isatty() and sys.stdout.isatty()
+    attended = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    services = SharedServices(settings_of(root))
+    folder = services.settings.root.sessions / services.clock.ulid()
     try:
-        services = SharedServices(read_settings(root))
-        folder = services.settings.root.sessions / services.clock.ulid()
         session = services.create_session(
             mode=Mode.REPL if attended else Mode.DAEMON,
             scaffold=default_scaffold(),
@@ -60,7 +62,7 @@ def ask(
             result = asyncio.run(session.arun(text))
         finally:
             session.close()
-    except (LLMError, RecordError, ValueError, OSError) as error:
+    except (LLMError, RecordError, ValueError) as error:
         fail(str(error))
     except KeyboardInterrupt:
         fail(f"interrupted; go on with: geode sessions resume {folder.name}", 130)

@@ -20,18 +20,17 @@ def list_effects(
 ) -> None:
     """List the effects of a session that are uncertain: they began, and nobody saved how they ended."""
     from geode.cli.failure import fail
+    from geode.cli.state import session_folder, settings_of
     from geode.clock import SystemClock
-    from geode.config.settings import read_settings
     from geode.records.database import RecordError
     from geode.records.folder import SessionFolder
     from geode.records.receipts import EffectReceiptStore, ReceiptState
 
-    sessions = read_settings(root).root.sessions
-    found = sorted(sessions.glob(f"{session}*")) if sessions.is_dir() and session.isalnum() else []
-    if len(found) != 1:
-        fail(f"{len(found)} sessions begin with {session!r}; geode sessions ls names them", 2)
+    path = SessionFolder(session_folder(settings_of(root).root.sessions, session)).receipts
+    if not path.is_file():
+        fail(f"{path} is gone, so nobody knows what this session did; restore it from a copy")
     try:
-        store = EffectReceiptStore.open(SessionFolder(found[0]).receipts, SystemClock())
+        store = EffectReceiptStore.open(path, SystemClock())
     except RecordError as error:
         fail(str(error))
     receipts = store.all() if everything else store.all(ReceiptState.UNCERTAIN)

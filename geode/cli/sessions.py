@@ -17,17 +17,22 @@ def register(app: typer.Typer) -> None:
 
 def list_sessions(root: Path = _ROOT) -> None:
     """List the sessions of the state root, newest last."""
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
     from geode.records.folder import SessionFolder
 
-    sessions = read_settings(root).root.sessions
-    for folder in sorted(sessions.iterdir()) if sessions.is_dir() else ():
+    sessions, code = settings_of(root).root.sessions, 0
+    for folder in sorted(entry for entry in sessions.iterdir() if entry.is_dir()) if sessions.is_dir() else ():
+        records = SessionFolder(folder)
         try:
-            state = SessionFolder(folder).read_state()
-        except (OSError, ValueError) as error:
-            typer.echo(f"{folder.name}  unreadable ({error})", err=True)
-            continue
-        typer.echo(f"{folder.name}  {state.get('status')}  {state.get('model')}  {state.get('updated_at')}")
+            state = records.read_state()
+            typer.echo(f"{folder.name}  {state['status']}  {state['model']}  {state['updated_at']}")
+        except FileNotFoundError:
+            typer.echo(f"{folder.name}  never began: it has no {records.state.name}")
+        except (ValueError, KeyError) as error:
+            code = 1
+            text = f"{records.state} lacks {error}; restore it" if isinstance(error, KeyError) else str(error)
+            typer.echo(f"{folder.name}  damaged: {text}", err=True)
+    raise typer.Exit(code)
 
 
 def resume(
@@ -39,22 +44,19 @@ def resume(
     import asyncio
 
     from geode.cli.failure import fail
-    from geode.config.settings import read_settings
+    from geode.cli.state import session_folder, settings_of
     from geode.llm.errors import LLMError
     from geode.records.database import RecordError
     from geode.serve.services import SharedServices
 
-    services = SharedServices(read_settings(root))
-    sessions = services.settings.root.sessions
-    found = sorted(sessions.glob(f"{session}*")) if sessions.is_dir() and session.isalnum() else []
-    if len(found) != 1:
-        fail(f"{len(found)} sessions begin with {session!r}; geode sessions ls names them", 2)
+    services = SharedServices(settings_of(root))
+    folder = session_folder(services.settings.root.sessions, session)
     try:
-        opened = services.reopen_session(found[0], workspace.resolve())
+        opened = services.reopen_session(folder, workspace.resolve())
         try:
             result = asyncio.run(opened.aresume())
         finally:
             opened.close()
-    except (LLMError, RecordError, ValueError, OSError) as error:
+    except (LLMError, RecordError, ValueError) as error:
         fail(str(error))
     typer.echo(result.text or f"No answer: {result.detail}")

@@ -25,15 +25,21 @@ def read_settings(root: Path | None = None, environment: Mapping[str, str] | Non
 
     Raises:
         ValueError: if `GEODE_HOME` is set to an empty or a relative path; a root that moves with the working folder
-            would lose records.
+            would lose records. And if the root is a file, or the home of nobody.
     """
     env = dict(os.environ if environment is None else environment)
     home = env.get("GEODE_HOME")
-    if root is None and home is not None and not Path(home).expanduser().is_absolute():
+    if root is None and home is not None and not Path(home).is_absolute() and not home.startswith("~"):
         raise ValueError(f"GEODE_HOME is {home!r}; set it to an absolute path, or unset it for ~/.geode")
     chosen = root or Path(home or "~/.geode")
+    try:
+        path = chosen.expanduser().resolve()
+    except RuntimeError as error:
+        raise ValueError(f"the state root {str(chosen)!r} is in the home of nobody ({error})") from error
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"the state root {str(path)!r} is no folder; name one with --root, or in GEODE_HOME")
     return Settings(
-        root=StateRoot(chosen.expanduser().resolve()),
+        root=StateRoot(path),
         tracking_uri=env.get("MLFLOW_TRACKING_URI") or None,
         environment=env,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from geode.clock import Clock, SystemClock, rfc3339
 from geode.config.settings import Settings
@@ -30,7 +30,7 @@ from geode.loop.prompt import system_prompt
 from geode.loop.turn import TurnResult
 from geode.loop.verify import CompletionJudge
 from geode.records.checkpoint import SessionCheckpoint
-from geode.records.database import Durability
+from geode.records.database import Durability, RecordDamaged
 from geode.records.evidence import EvidenceLedger
 from geode.records.folder import SessionFolder
 from geode.records.receipts import EffectReceiptStore
@@ -86,7 +86,10 @@ class SessionSpec:
                 caps=LoopLimits.model_validate(body["caps"]) if body.get("caps") else None,
             )
         except KeyError as missing:
-            raise ValueError(f"the status file lacks {missing}; it is no session that can be resumed") from missing
+            raise ValueError(f"it lacks {missing}") from missing
+        except ValidationError as error:
+            detail = error.errors()[0]
+            raise ValueError(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
 
 
 class _Closes(Protocol):
@@ -227,10 +230,18 @@ class SharedServices:
         Raises:
             FileNotFoundError: if there is none.
             ValueError: if its status file cannot be read.
-            RecordError: if another process has it open, or its stores are damaged.
+            RecordError: if another process has it open, or its stores are damaged or gone.
         """
         records = SessionFolder(folder)
-        spec = SessionSpec.from_json(records.read_state())
+        body = records.read_state()
+        try:
+            spec = SessionSpec.from_json(body)
+        except ValueError as error:
+            raise ValueError(f"{records.state} is damaged ({error}); keep it, and start a new session") from error
+        for store in (records.checkpoint, records.receipts):
+            # Opening it would make an empty one, and a session that forgot its effects would run them again.
+            if not store.is_file() or not store.stat().st_size:
+                raise RecordDamaged(f"{store} is gone or empty; restore it from a copy, or start a new session")
         return self._open(
             spec,
             records,
