@@ -38,34 +38,27 @@ def sweep(
 def _launch(overrides: list[str], *, plan: bool, root: Path | None, as_json: bool, single: bool) -> None:
     from experiments.job import Job
     from experiments.spec import ConfigError, launch
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
 
-    try:
-        settings = read_settings(root)
-    except ValueError as refusal:
-        _refuse(str(refusal))
+    settings = settings_of(root)
     job = Job(root=root, single=single, plan_only=plan, as_json=as_json)
     try:
         code = launch(job, overrides, settings.root.path / "hydra")
     except ConfigError as refusal:
         _refuse(str(refusal))
-    except OSError as failure:
-        _refuse(
-            f"{failure.filename or settings.root.path}: {failure.strerror or failure}; repair it or use another --root"
-        )
     raise typer.Exit(code)
 
 
 def _status(names: list[str], *, root: Path | None, as_json: bool) -> None:
     from experiments.status import print_status
     from experiments.store import StoreError
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
 
+    if len(names) != 1:
+        _refuse("geode sweep status takes the name of one experiment; geode ls names them")
     try:
-        if len(names) != 1:
-            raise ValueError("geode sweep status takes the name of one experiment; geode ls names them")
-        print_status(read_settings(root), names[0], as_json=as_json)
-    except (StoreError, ValueError) as refusal:
+        print_status(settings_of(root), names[0], as_json=as_json)
+    except StoreError as refusal:
         _refuse(str(refusal))
 
 

@@ -106,23 +106,25 @@ def look_at(folder: Path) -> EpisodeState:
         text = (folder / EPISODE_FILE).read_bytes()
     except FileNotFoundError:
         return EpisodeState(kind="unfinished" if folder.exists() else "new")
+    except IsADirectoryError:
+        return EpisodeState(kind="damaged", problem="it is a folder")
     try:
         record = EpisodeRecord.model_validate_json(text)
     except ValidationError as error:
-        return EpisodeState(kind="damaged", problem=_why_unreadable(text, error))
+        return EpisodeState(kind="damaged", problem=_why_unreadable(text, error, "geode.episode/1"))
     if record.episode_key != folder.name:
         problem = f"it is the record of another episode, {record.episode_key[:12]}"
         return EpisodeState(kind="damaged", problem=problem)
     return EpisodeState(kind="done", record=record)
 
 
-def _why_unreadable(text: bytes, error: ValidationError) -> str:
+def _why_unreadable(text: bytes | str, error: ValidationError, known: str) -> str:
     try:
         schema = json.loads(text).get("schema")
     except (ValueError, AttributeError, RecursionError):
-        return "it is not the JSON of a record"
-    if schema != "geode.episode/1":
-        return f"its schema is {schema!r}, which this version does not know; it may be from a newer GEODE"
+        return "it is not the text of a record"
+    if schema != known:
+        return f"its schema is {schema!r}, which this version does not know; it may be from a newer GEODE, so use that"
     detail = error.errors()[0]
     return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
 
@@ -131,7 +133,8 @@ def list_experiments(root: StateRoot) -> tuple[str, ...]:
     """Return the names of the experiments on record, sorted."""
     if not root.experiments.is_dir():
         return ()
-    return tuple(sorted(path.parent.name for path in root.experiments.glob(f"*/{EXPERIMENT_FILE}")))
+    # Not glob(): it takes a folder that may not be read for an empty one.
+    return tuple(sorted(path.name for path in root.experiments.iterdir() if (path / EXPERIMENT_FILE).exists()))
 
 
 def read_experiment(root: StateRoot, name: str) -> ExperimentRecord:
@@ -147,12 +150,19 @@ def read_experiment(root: StateRoot, name: str) -> ExperimentRecord:
     try:
         # The JSON text in between: pydantic takes lists for tuples and text for times only from JSON.
         body = json.dumps(yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader), default=str)
+    except (yaml.YAMLError, ValueError, RecursionError, IsADirectoryError) as error:
+        raise _damaged_experiment(path, str(error).splitlines()[0]) from error
+    try:
         return ExperimentRecord.model_validate_json(body)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise RecordDamaged(
-            f"{path} cannot be read ({str(error).splitlines()[0]}); restore it from a copy, or move it away:"
-            " its episodes are safe, and the same command plans them anew"
-        ) from error
+    except ValidationError as error:
+        raise _damaged_experiment(path, _why_unreadable(body, error, "geode.experiment/1")) from error
+
+
+def _damaged_experiment(path: Path, why: str) -> RecordDamaged:
+    return RecordDamaged(
+        f"{path} cannot be read ({why}); restore it from a copy, or move it away: its episodes are safe, and the same"
+        " sweep plans them anew"
+    )
 
 
 def load_cells(root: StateRoot, name: str) -> list[Cell]:
@@ -196,8 +206,9 @@ def find_episodes(root: StateRoot, prefix: str) -> tuple[Path, ...]:
     """Return the folders of the episodes whose key begins with `prefix`, finished or not, sorted."""
     if not prefix or not set(prefix) <= set("0123456789abcdef"):
         return ()
-    pattern = f"{prefix[:2]}/{prefix}*" if len(prefix) > 1 else f"{prefix}*/{prefix}*"
-    return tuple(sorted(path for path in root.episodes.glob(pattern) if path.is_dir()))
+    shelves = [root.episodes / prefix[:2]] if len(prefix) > 1 else list(root.episodes.glob(f"{prefix}*"))
+    episodes = (path for shelf in shelves if shelf.is_dir() for path in shelf.iterdir())
+    return tuple(sorted(path for path in episodes if path.name.startswith(prefix) and path.is_dir()))
 
 
 def count_set_aside(root: StateRoot, keys: frozenset[str]) -> int:

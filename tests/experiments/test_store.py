@@ -99,6 +99,9 @@ def damage(folder: Path, how: str) -> None:
             path.write_bytes(b"")
         case "another key":
             path.write_text(json.dumps({**body, "episode_key": "0" * 64}), encoding="utf-8")
+        case "a folder":
+            path.unlink()
+            path.mkdir()
         case "newer":
             path.write_text(json.dumps({**body, "schema": "geode.episode/2", "extra": 1}), encoding="utf-8")
         case "a score of NaN":
@@ -108,11 +111,12 @@ def damage(folder: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "problem"),
     [
-        ("cut off", "not the JSON of a record"),
-        ("empty", "not the JSON of a record"),
+        ("cut off", "not the text of a record"),
+        ("empty", "not the text of a record"),
         ("another key", "the record of another episode, 000000000000"),
         ("newer", "'geode.episode/2', which this version does not know"),
         ("a score of NaN", "outcome.score"),
+        ("a folder", "it is a folder"),
     ],
 )
 def test_a_damaged_record_is_named_with_what_is_wrong(filled: EpisodeStore, how: str, problem: str) -> None:
@@ -122,6 +126,24 @@ def test_a_damaged_record_is_named_with_what_is_wrong(filled: EpisodeStore, how:
     assert problem in look_at(folder).problem
     with pytest.raises(RecordDamaged, match=folder.name):
         load_cells(filled.root, "ablation")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("schema: geode.experiment/1", "schema: geode.experiment/2", "newer GEODE, so use that"),
+        ("baseline: ", "baseline: no-such-", "is none of the variants"),
+        ("name: ", "name: [", "while parsing"),
+    ],
+)
+def test_a_damaged_experiment_is_named_with_what_is_wrong(
+    filled: EpisodeStore, old: str, new: str, problem: str
+) -> None:
+    """`1 validation error` tells nobody what to repair."""
+    path = filled.root.experiment("ablation") / "experiment.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(RecordDamaged, match=problem):
+        read_experiment(filled.root, "ablation")
 
 
 def test_an_unknown_experiment_is_refused_with_the_nearest(filled: EpisodeStore) -> None:
