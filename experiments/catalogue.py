@@ -1,15 +1,17 @@
 """Names in a configuration, against what is registered: hooks, tools, models, suites, sinks."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
+
+from pydantic import JsonValue
 
 from experiments.overrides import nearest
 from experiments.run_spec import Problem, RunSpec
-from experiments.suites.loader import suite_names
+from experiments.suites.loader import ENTRY_POINT_GROUP, suite_names
 from geode.hooks.library import build_hooks
 from geode.llm.errors import ConfigurationError
-from geode.serve.catalogues import check_model, hook_factories, hook_names, tool_names
+from geode.serve.catalogues import HOOKS_GROUP, check_model, hook_factories, hook_names, tool_names
 
 SINKS_GROUP = "geode.sinks"
 
@@ -24,12 +26,24 @@ def sink_names() -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in entry_points(group=SINKS_GROUP)}))
 
 
+def installed_choices() -> Mapping[str, Mapping[str, Mapping[str, JsonValue]]]:
+    """Return by group and name what selecting a hook or suite of an installed package adds to the configuration.
+
+    No package is imported: only what is selected is, and whatever is wrong with it is then that command's to say.
+    """
+    return {
+        "hooks": {entry.name: {entry.name: {}} for entry in entry_points(group=HOOKS_GROUP)},
+        "suite": {entry.name: {"name": entry.name, "tasks": None} for entry in entry_points(group=ENTRY_POINT_GROUP)},
+    }
+
+
 def _unknown(spec: RunSpec) -> Iterator[Problem]:
     for hook in spec.scaffold.hooks:
-        if hook.name not in hook_names():
-            yield Problem(path=f"hooks.{hook.name}", text=f"there is no such hook{nearest(hook.name, hook_names())}")
-            continue
         try:
+            if hook.name not in hook_names():
+                text = f"there is no such hook{nearest(hook.name, hook_names())}"
+                yield Problem(path=f"hooks.{hook.name}", text=text)
+                continue
             build_hooks((hook,), hook_factories())
         except ValueError as error:
             yield Problem(path=f"hooks.{hook.name}", text=str(error))
@@ -38,7 +52,7 @@ def _unknown(spec: RunSpec) -> Iterator[Problem]:
             yield Problem(path=f"tools.{tool.name}", text=f"there is no such tool{nearest(tool.name, tool_names())}")
     if os.sep not in spec.suite.name and spec.suite.name not in suite_names():
         text = f"there is no suite {spec.suite.name!r}{nearest(spec.suite.name, suite_names())}"
-        yield Problem(path="suite.name", text=text)
+        yield Problem(path="suite.name", text=f"{text}; a suite of yours is given by its folder, as suite=./my_suite")
     for sink in spec.sinks:
         if sink not in sink_names():
             text = f"there is no sink {sink!r}{nearest(sink, sink_names())}"

@@ -120,6 +120,8 @@ class _Experiment:
     def open(cls, variants: Sequence[VariantSpec], settings: Settings, clock: Clock) -> "_Experiment":
         spec = variants[0].spec
         suite = select_tasks(load_suite(spec.suite.name), spec.suite.tasks)
+        for variant in variants:
+            refuse_unplayable(suite, variant.spec.roles["target"])
         return cls(
             settings=settings,
             clock=clock,
@@ -264,6 +266,20 @@ def select_tasks(suite: Suite, wanted: Sequence[str] | None) -> Suite:
         if name not in known:
             raise SuiteError(f"suite.tasks: there is no task {name!r} in {suite.name!r}{nearest(name, known)}")
     return Suite(name=suite.name, tasks=tuple(task for task in suite.tasks if task.task_id in set(wanted)))
+
+
+def refuse_unplayable(suite: Suite, model: str) -> None:
+    """Refuse tasks that a simulated worker would fail for a reason that is none of the scaffold's.
+
+    Raises:
+        SuiteError: naming the first task without an outline.
+    """
+    for task in suite.tasks:
+        if model.startswith("simulated/") and task.outline is None:
+            raise SuiteError(
+                f"{task.task_id}: {model} can only do a task that has an outline.yaml; write one for it, or leave the"
+                " task out with suite.tasks=[...]"
+            )
 
 
 def _print_json(body: object) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import hydra
 from hydra.conf import HydraConf
 from hydra.core.config_loader import ConfigLoader
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -23,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.catalogue import unknown_names
+from experiments.catalogue import installed_choices, unknown_names
 from experiments.config_dir import config_dir
 from experiments.overrides import EXPERIMENT_KEYS, how_to_quote, nearest, override_key, quoted, root_key, variant_name
 from experiments.records import VariantName
@@ -65,6 +66,7 @@ def compose_spec(overrides: Sequence[str]) -> RunSpec:
     Raises:
         ConfigError: naming the config path, the value, and what would be right.
     """
+    _offer_installed()
     with hydra.initialize_config_dir(str(config_dir()), version_base=_VERSION_BASE):
         loader = GlobalHydra.instance().config_loader()
         with _explained(overrides, loader):
@@ -125,6 +127,7 @@ def launch(task: Callable[[object], float], arguments: Sequence[str], sweep_dir:
     Raises:
         ConfigError: if the arguments do not compose to valid variants.
     """
+    _offer_installed()
     at = _first_override(arguments)
     own = [_quoted_if_group(argument) for argument in arguments]
     before = sys.argv
@@ -141,6 +144,14 @@ def launch(task: Callable[[object], float], arguments: Sequence[str], sweep_dir:
     finally:
         sys.argv = before
     return 0
+
+
+def _offer_installed() -> None:
+    """Make hooks and suites of installed packages choices of their groups, unless a file has the name."""
+    for group, choices in installed_choices().items():
+        for name, node in choices.items():
+            if not (config_dir() / group / f"{name}.yaml").is_file():
+                ConfigStore.instance().store(group=group, name=name, node=dict(node), provider="geode")
 
 
 def _read(config: DictConfig, hydra_node: HydraConf) -> RunSpec:
@@ -231,10 +242,15 @@ def _quoted_if_group(argument: str) -> str:
 
 
 def _as_hydra_takes_it(argument: str) -> str:
-    """Quote a number where Hydra takes only text: a choice like `repair=0`, and an identifier like `name=12345e6`."""
+    """Quote a number where Hydra takes only text: a choice like `repair=0`, and an identifier like `name=12345e6`.
+
+    `suite=./mine` is the folder's `suite.name=./mine`: a group has only files of the configuration as its choices.
+    """
     override = OverridesParser.create().parse_overrides([argument])[0]
     key = override.key_or_group
     raw = argument.split("=", 1)[-1]
+    if key == "suite" and os.sep in raw and not override.is_sweep_override():
+        return f"suite.name={raw}"
     if key in _TEXT_KEYS and not override.is_sweep_override() and isinstance(override.value(), bool | int | float):
         return f"{key}={quoted(raw)}"
     if not (config_dir() / key).is_dir() or override.is_delete():
@@ -279,12 +295,16 @@ def _explain(error: Exception, arguments: Sequence[str], loader: ConfigLoader) -
         return f"{error.override!r} cannot be parsed: {how_to_quote(error.override)}"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, choice = error.missing_cfg_file.rpartition("/")
-        return f"{group or 'config'}: there is no choice {choice!r}{nearest(choice, loader.get_group_options(group))}"
+        own = "; a suite of yours is given by its folder, as suite=./my_suite" if group == "suite" else ""
+        known = nearest(choice, loader.get_group_options(group))
+        return f"{group or 'config'}: there is no choice {choice!r}{known}{own}"
     if isinstance(cause, ConfigKeyError | ConfigAttributeError) and cause.full_key:
         wrong = str(cause.full_key)
         key = next((key for key in map(override_key, arguments) if key.startswith(wrong)), wrong)
         parent, _, last = wrong.rpartition(".")
-        return f"{key}: there is no key {last!r}{nearest(last, _known_under(parent, loader))}"
+        hooks = parent.startswith("hooks.")
+        text = f"{key}: there is no key {last!r}{nearest(last, _known_under(parent, loader))}"
+        return f"{text}; an option that the hook has and its file does not is set with +{key}=..." if hooks else text
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: {str(cause).splitlines()[0]}"
     return str(error).strip().split("\nSee https", maxsplit=1)[0].replace("\n", "\n  ")

@@ -1,8 +1,10 @@
 """Reads suites from folders, so that a user's tasks and the shipped ones have one layout.
 
 A suite is a folder with `suite.yaml` and one folder a task. A task's folder holds `task.yaml` (what is asked),
-`fixtures/` (the workspace at the start), `verify.py` (`def verify(workspace: Path) -> Outcome`) and, where a simulated
-worker shall be able to do it, `outline.yaml`. Whatever begins with `_` or `.` is no task.
+`fixtures/` (the workspace at the start), `verify.py` (`def verify(workspace: Path) -> Outcome`) or, in its place, the
+key `verify_command` in `task.yaml`, and, where a simulated worker shall be able to do it, `outline.yaml`. `solution/`
+holds the files of a right end state that differ from the fixtures; only `geode suite check` looks at it. Whatever
+begins with `_` or `.` is no task.
 
 An entry point of the group `geode.suites` names a package whose folder is such a suite. It is imported when a suite of
 that name is asked for; whatever it raises is reported as a `SuiteError`. A shipped suite's name cannot be taken over.
@@ -24,6 +26,7 @@ from pydantic_core import ErrorDetails
 
 from experiments.suite import Suite, Task, Verifier
 from experiments.suites.strict_yaml import parse_yaml
+from experiments.suites.verify_command import command_verifier
 from geode.canonical import content_hash
 from geode.llm.outline import Outline, OutlineCall
 
@@ -69,6 +72,8 @@ class TaskFile(_File):
     family: Identifier
     prompt: Text
     wrong_end_states: tuple[WrongEndState, ...] = ()
+    verify_command: Text | None = None
+    verify_time_limit_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
 
 
 def suite_names() -> tuple[str, ...]:
@@ -112,7 +117,7 @@ def load_task(folder: Path) -> Task:
     if not any(file.is_relative_to(fixtures) for file in files):
         raise SuiteError(f"{fixtures} holds no file; put the files of the workspace into it")
     outline = folder / "outline.yaml"
-    task_hash = _task_hash(folder, files)
+    task_hash = _task_hash(folder, files, shares_checks=described.verify_command is not None)
     return Task(
         task_id=described.id,
         family=described.family,
@@ -120,7 +125,7 @@ def load_task(folder: Path) -> Task:
         fixtures=fixtures,
         outline=_read_outline(outline) if outline in files else None,
         task_hash=task_hash,
-        verify=_load_verifier(folder / "verify.py", files, f"geode_task_{described.id}_{task_hash[:12]}"),
+        verify=_verifier(folder, files, described, f"geode_task_{described.id}_{task_hash[:12]}"),
     )
 
 
@@ -197,10 +202,10 @@ def _files_of(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(files))
 
 
-def _task_hash(folder: Path, files: tuple[Path, ...]) -> str:
+def _task_hash(folder: Path, files: tuple[Path, ...], *, shares_checks: bool) -> str:
     digests = {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
     verifier = folder / "verify.py"
-    if verifier in files and b"experiments.suites.verifying" in verifier.read_bytes():
+    if shares_checks or (verifier in files and b"experiments.suites.verifying" in verifier.read_bytes()):
         # With other shared checks it may give another answer, and must then be another task.
         digests |= {f"experiments.suites/{path.name}": _sha256(path) for path in _SHARED_CHECKS}
     return content_hash(digests)
@@ -223,9 +228,21 @@ class _HashedSource(importlib.abc.SourceLoader):
         return self._source
 
 
+def _verifier(folder: Path, files: tuple[Path, ...], described: TaskFile, module_name: str) -> Verifier:
+    path = folder / "verify.py"
+    if described.verify_command is None:
+        return _load_verifier(path, files, module_name)
+    if path in files:
+        raise SuiteError(f"{folder / 'task.yaml'}: 'verify_command' is set, and there is verify.py too; keep one")
+    return command_verifier(described.verify_command, folder, described.verify_time_limit_s)
+
+
 def _load_verifier(path: Path, files: tuple[Path, ...], module_name: str) -> Verifier:
     if path not in files:
-        raise SuiteError(f"{path} is missing; write one with `def verify(workspace: Path) -> Outcome`")
+        raise SuiteError(
+            f"{path} is missing; write one with `def verify(workspace: Path) -> Outcome`,"
+            " or set 'verify_command' in task.yaml"
+        )
     spec = importlib.util.spec_from_file_location(module_name, path, loader=_HashedSource(path))
     assert spec is not None
     assert spec.loader is not None

@@ -16,13 +16,20 @@ def hook_factories() -> Mapping[str, HookFactory]:
     """Return every registered hook by name: the library's, then those of the entry-point group `geode.hooks`.
 
     Raises:
-        ValueError: if a package offers a hook under a name that is taken; nobody may shadow a guard.
+        ValueError: if a package offers a hook under a name that is taken, since nobody may shadow a guard, or cannot
+            be imported.
     """
     factories = dict(LIBRARY)
     for point in entry_points(group=HOOKS_GROUP):
         if point.name in factories:
             raise ValueError(f"{point.value} offers a hook named {point.name!r}, which is taken; rename one of them")
-        factories[point.name] = point.load()
+        try:
+            factories[point.name] = point.load()
+        except Exception as error:  # whatever foreign code raises on import is that package's fault, and is named so
+            raise ValueError(
+                f"the hook {point.name!r} of {point.value} cannot be imported ({error!r});"
+                " repair or uninstall its package"
+            ) from error
     return factories
 
 

@@ -1,0 +1,225 @@
+"""Proves a suite in both directions before anything is measured with it.
+
+A verifier that nobody has seen fail measures nothing, and one that nobody has seen pass makes every agent look bad. So
+the untouched fixtures and each named wrong end state must fail, a solution must pass, and a second look must say the
+same. A solution is the folder `solution/`, laid over the fixtures, or the changes of `outline.yaml`, or both. Calls
+are made by the tools that an agent has.
+"""
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from experiments.suite import Outcome, OutcomeKind, Task
+from experiments.suites.loader import copy_fixtures, load_suite, read_task_file
+from geode.llm.outline import OutlineCall
+from geode.redaction import Redactor
+from geode.tools.arguments import check_arguments
+from geode.tools.catalogue import workspace_tools
+from geode.tools.spec import ToolFailed, ToolOutput, ToolSpec
+from geode.tools.workspace import Workspace
+
+SCANNED_BYTES_MAX = 1_000_000
+_SOLUTION = "solution"
+_HOME_PATH = re.compile(r"(?<![\w.])(/home/|/Users/|/root/|[A-Za-z]:\\Users\\)[\w.-]+")
+_Make = Callable[[Path], None]
+
+
+class _Problem(Exception):  # noqa: N818  (it is what the check found)
+    """Something about a task that has to be mended. The text names the place and the next step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCheck:
+    """What was found of one task. `passing` and `failing` count end states that were proved; notes are only advice."""
+
+    task_id: str
+    passing: int
+    failing: int
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EndState:
+    """A workspace to be made, and what the verifier has to say of it. `place` is the file, and the key in it."""
+
+    place: str
+    make: _Make
+    wanted: OutcomeKind
+    advice: str
+
+
+def check_suite(where: str) -> tuple[TaskCheck, ...]:
+    """Check every task of the suite that `load_suite` finds at `where`.
+
+    Raises:
+        SuiteError: if it cannot even be loaded.
+    """
+    return tuple(check_task(task) for task in load_suite(where).tasks)
+
+
+def check_task(task: Task) -> TaskCheck:
+    """Check one task. Its verifier runs twice on each end state, in a workspace that is then removed."""
+    problems = list(_leaks(task))
+    proved = {OutcomeKind.PASS: 0, OutcomeKind.FAIL: 0}
+    solutions = _solutions(task)
+    if not solutions:
+        problems.append(
+            f"{_folder(task).name}: nothing shows that it can be solved; put the files of a right end state that"
+            " differ from the fixtures into solution/, or write outline.yaml"
+        )
+    wrong = tuple(_wrong_ends(task, solutions[0].make)) if solutions else ()
+    for state in (_untouched(task), *solutions, *wrong):
+        try:
+            _prove(task, state)
+            proved[state.wanted] += 1
+        except _Problem as problem:
+            problems.append(f"{_folder(task).name}/{problem}")
+    notes = []
+    if solutions and not wrong:
+        notes.append(
+            f"{_folder(task).name}/task.yaml: 'wrong_end_states' is empty; name what an agent may plausibly get wrong"
+        )
+    return TaskCheck(
+        task_id=task.task_id,
+        passing=proved[OutcomeKind.PASS],
+        failing=proved[OutcomeKind.FAIL],
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
+
+
+def _untouched(task: Task) -> _EndState:
+    advice = "an agent that does nothing would pass: look for what the task asks to be changed"
+    return _EndState(place="fixtures", make=lambda _: None, wanted=OutcomeKind.FAIL, advice=advice)
+
+
+def _solutions(task: Task) -> tuple[_EndState, ...]:
+    found = []
+    folder = _folder(task) / _SOLUTION
+    advice = "either this is no solution, or the verifier refuses what is right"
+    if folder.is_dir():
+        made = partial(_lay_over, folder)
+        found.append(_EndState(place=_SOLUTION, make=made, wanted=OutcomeKind.PASS, advice=advice))
+    if task.outline is not None:
+        changes = [step.call for step in task.outline.steps if step.kind == "change"]
+        made = partial(_call_all, changes)
+        found.append(_EndState(place="outline.yaml: steps", make=made, wanted=OutcomeKind.PASS, advice=advice))
+    return tuple(found)
+
+
+def _wrong_ends(task: Task, solve: _Make) -> Iterator[_EndState]:
+    """Yield the end states that the author says are wrong: named ones, and the wrong alternatives of the outline."""
+    advice = "let the verifier look at what is wrong here, or take the state out if it is right after all"
+
+    def after_solution(calls: Iterable[OutlineCall], workspace: Path) -> None:
+        solve(workspace)
+        _call_all(calls, workspace)
+
+    for state in read_task_file(_folder(task)).wrong_end_states:
+        place = f"task.yaml: wrong_end_states.{state.name}"
+        yield _EndState(place=place, make=partial(after_solution, state.calls), wanted=OutcomeKind.FAIL, advice=advice)
+    changes = [step for step in task.outline.steps if step.kind == "change"] if task.outline is not None else []
+    for number, step in enumerate(changes):
+        before = [other.call for other in changes[:number]]
+        after = [other.call for other in changes[number + 1 :]]
+        for at, instead in enumerate(step.wrong):
+            yield _EndState(
+                place=f"outline.yaml: steps.{step.id}.wrong.{at}",
+                make=partial(_with_instead, before, instead, after),
+                wanted=OutcomeKind.FAIL,
+                advice=advice,
+            )
+
+
+def _prove(task: Task, state: _EndState) -> None:
+    with tempfile.TemporaryDirectory(prefix="geode-check-") as scratch:
+        workspace = Path(scratch).resolve() / "workspace"
+        copy_fixtures(task, workspace)
+        try:
+            state.make(workspace)
+        except ToolFailed as failure:
+            raise _Problem(f"{state.place}: the calls cannot be made: {failure}") from failure
+        first, second = _outcome(task, state, workspace), _outcome(task, state, workspace)
+    if first != second:
+        raise _Problem(
+            f"{state.place}: the verifier says {_told(first)}, and on a second look {_told(second)};"
+            " it must leave the workspace as it is, and depend on nothing else"
+        )
+    if first.kind is not state.wanted:
+        raise _Problem(f"{state.place}: the verifier says {_told(first)}, not {state.wanted}; {state.advice}")
+
+
+def _outcome(task: Task, state: _EndState, workspace: Path) -> Outcome:
+    try:
+        outcome: object = task.verify(workspace)
+    except Exception as error:
+        raise _Problem(
+            f"{state.place}: the verifier raised {type(error).__name__}: {error}; every such episode would be INVALID"
+        ) from error
+    if not isinstance(outcome, Outcome):
+        raise _Problem(f"{state.place}: the verifier returned {outcome!r:.80}; return an experiments.suite.Outcome")
+    return outcome
+
+
+def _told(outcome: Outcome) -> str:
+    return f"{outcome.kind} ({'; '.join(outcome.reasons):.200})" if outcome.reasons else str(outcome.kind)
+
+
+def _lay_over(solution: Path, workspace: Path) -> None:
+    shutil.copytree(solution, workspace, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _call_all(calls: Iterable[OutlineCall], workspace: Path) -> None:
+    tools = workspace_tools(Workspace(workspace))
+    for call in calls:
+        if call.tool not in tools:
+            raise ToolFailed(f"there is no tool {call.tool!r}; there are {', '.join(sorted(tools))}")
+        tool = tools[call.tool]
+        if refusal := check_arguments(tool, call.arguments):
+            raise ToolFailed(refusal)
+        output = asyncio.run(_made(tool, call))
+        if output.is_error:
+            raise ToolFailed(f"{call.tool}: {output.text:.200}")
+
+
+async def _made(tool: ToolSpec, call: OutlineCall) -> ToolOutput:
+    return await tool.handler(call.arguments)
+
+
+def _with_instead(
+    before: Iterable[OutlineCall], instead: OutlineCall, after: Iterable[OutlineCall], workspace: Path
+) -> None:
+    _call_all((*before, instead), workspace)
+    for call in after:
+        try:
+            _call_all((call,), workspace)
+        except ToolFailed:
+            # A worker that took the wrong turn meets the same refusal, and goes on.
+            continue
+
+
+def _leaks(task: Task) -> Iterator[str]:
+    """Yield what a suite must not carry to others: secrets, and places that exist on its author's machine only."""
+    texts = [("task.yaml: prompt", task.prompt)]
+    for path in sorted(path for path in task.fixtures.rglob("*") if path.is_file() and "__pycache__" not in path.parts):
+        with path.open("rb") as file:
+            text = file.read(SCANNED_BYTES_MAX).decode(errors="replace")
+        texts.append((f"fixtures/{path.relative_to(task.fixtures).as_posix()}", text))
+    for place, text in texts:
+        for number, line in enumerate(text.splitlines(), start=1):
+            where = f"{_folder(task).name}/{place}:{number}"
+            if Redactor().redact(line) != line:
+                yield f"{where}: looks like a secret; put a made-up value that is shaped otherwise in its place"
+            if found := _HOME_PATH.search(line):
+                yield f"{where}: {found[0]!r} exists on one machine only; the agent's folder is /workspace"
+
+
+def _folder(task: Task) -> Path:
+    return task.fixtures.parent

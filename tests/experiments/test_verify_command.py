@@ -1,0 +1,95 @@
+"""A verifier that is a command: every way in which it can end is an outcome, or no measurement at all."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.suite import OutcomeKind
+from experiments.suites.loader import SuiteError, load_task
+from experiments.suites.verify_command import command_verifier
+from geode.dev.skeleton import SkeletonKind, write_skeleton
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    folder = write_skeleton(SkeletonKind.SUITE, "mine", tmp_path) / "first_task"
+    (folder / "verify.py").unlink()
+    return folder
+
+
+def set_command(task: Path, command: str) -> None:
+    with (task / "task.yaml").open("a") as file:
+        file.write(f"verify_command: {command!r}\n")
+
+
+def test_the_exit_code_is_the_outcome_and_the_output_its_reason(tmp_path: Path) -> None:
+    """Whoever writes a check in another language says all that there is to say with these two."""
+    outcome = command_verifier("echo '2 of 3 rows' >&2; exit 1", tmp_path, 10)(tmp_path)
+    assert outcome.kind is OutcomeKind.FAIL
+    assert outcome.score == 0
+    assert outcome.reasons == ("verify_command ended with exit code 1: 2 of 3 rows",)
+    passed = command_verifier("echo fine", tmp_path, 10)(tmp_path)
+    assert (passed.kind, passed.score, passed.reasons) == (OutcomeKind.PASS, 1.0, ())
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("sleep 30", "verify_command did not end within 0.3 s"),
+        ("kill -9 $$", "verify_command ended with exit code 137"),
+        ("exit 3", "verify_command ended with exit code 3"),
+    ],
+)
+def test_what_the_agent_left_cannot_escape_a_failure(tmp_path: Path, command: str, reason: str) -> None:
+    """A program that hangs or crashes is the agent's work; INVALID would take it out of the score."""
+    outcome = command_verifier(command, tmp_path, 0.3)(tmp_path)
+    assert outcome.kind is OutcomeKind.FAIL
+    assert reason in outcome.reasons[0]
+
+
+def test_a_command_that_cannot_be_run_measures_nothing(tmp_path: Path) -> None:
+    """Without the program that judges, every agent would seem to fail."""
+    with pytest.raises(OSError, match=r"exit code 127: it cannot be run \(.*no_such_program"):
+        command_verifier("no_such_program", tmp_path, 10)(tmp_path)
+
+
+def test_it_runs_in_the_workspace_with_the_task_at_hand_and_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What judges lies beside the task, where no agent can change it; our environment is none of its business."""
+    monkeypatch.setenv("A_KEY", "secret")
+    workspace, folder = tmp_path / "w", tmp_path / "it's a task"
+    workspace.mkdir()
+    folder.mkdir()
+    (folder / "judge.py").write_text("import os; print(os.getcwd(), os.environ.get('A_KEY')); raise SystemExit(1)")
+    reasons = command_verifier('python "$TASK/judge.py"; echo "$TASK"; exit 1', folder, 10)(workspace).reasons
+    assert reasons == (f"verify_command ended with exit code 1: {workspace} None\n$TASK",)
+
+
+def test_a_task_names_its_command(task: Path) -> None:
+    """In place of verify.py, in the file that says everything else of the task."""
+    before = load_hash(task, "grep -qx 'port = 9090' settings.ini")
+    loaded = load_task(task)
+    assert loaded.verify(task / "fixtures").kind is OutcomeKind.FAIL
+    assert loaded.verify(task / "solution").kind is OutcomeKind.PASS
+    (task / "judge.py").write_text("")
+    assert load_task(task).task_hash != before
+
+
+def load_hash(task: Path, command: str) -> str:
+    set_command(task, command)
+    return load_task(task).task_hash
+
+
+def test_two_verifiers_are_refused(task: Path) -> None:
+    """Which of them had judged could not be told from the records."""
+    set_command(task, "true")
+    (task / "verify.py").write_text("def verify(workspace): ...\n")
+    with pytest.raises(SuiteError, match=r"task\.yaml: 'verify_command' is set, and there is verify\.py too; keep one"):
+        load_task(task)
+
+
+def test_no_verifier_is_refused_with_both_ways_out(task: Path) -> None:
+    """Nothing would be measured."""
+    with pytest.raises(SuiteError, match=r"verify\.py is missing; .*, or set 'verify_command' in task\.yaml"):
+        load_task(task)
