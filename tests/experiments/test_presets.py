@@ -18,7 +18,7 @@ from experiments.config_dir import config_dir
 from experiments.records import Caps, TaskRef, Variant, episode_key
 from experiments.run_spec import RunSpec, build_run_spec
 from experiments.spec import ConfigError, compose_spec
-from geode.hooks.library import HOOKS, LIBRARY
+from geode.hooks.library import ABLATED, LIBRARY
 from geode.llm.apprentice.faults import FaultName, Where
 from geode.llm.apprentice.hearing import Hearing, StepKind
 from geode.llm.simulated import shipped_table
@@ -88,14 +88,14 @@ def test_every_choice_of_every_group_composes(at: int) -> None:
 
 def test_every_hook_that_ships_is_a_choice_and_its_file_repeats_the_defaults_of_the_code() -> None:
     """The file shows what can be set; a value in it that is not the code's own would be a second default."""
-    assert choices("hooks") == sorted(HOOKS)
-    for choice in composed(f"hooks=[{','.join(HOOKS)}]").scaffold.hooks:
-        defaults = vars(type(HOOKS[choice.name]({})))["options_type"]()
+    assert choices("hooks") == sorted(LIBRARY)
+    for choice in composed(f"hooks=[{','.join(LIBRARY)}]").scaffold.hooks:
+        defaults = vars(type(LIBRARY[choice.name]({})))["options_type"]()
         assert {key: getattr(defaults, key) for key in choice.options} == choice.options
 
 
 def test_the_hooks_of_the_library_are_ablated_one_by_one() -> None:
-    alone = {name: (f"hooks=[{name}]",) for name in sorted(set(HOOKS) - set(LIBRARY))}
+    alone = {name: (f"hooks=[{name}]",) for name in sorted(set(LIBRARY) - set(ABLATED))}
     assert composed("experiment=hooks_library").variants == {"baseline": (), **alone}
 
 
