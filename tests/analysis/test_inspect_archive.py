@@ -15,6 +15,8 @@ from analysis.warehouse import Warehouse
 from geode.clock import ManualClock
 from tests.doubles.evals import judged, sample, write_eval
 
+pytestmark = pytest.mark.slow
+
 AT = datetime(2030, 2, 1, tzinfo=UTC)
 TABLES = (
     "runs", "cells", "episodes", "costs", "import_issues", "imports", "inspect_logs", "inspect_samples",

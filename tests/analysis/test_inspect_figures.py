@@ -19,6 +19,8 @@ from analysis.importers.mcpmark_load import load as load_mcpmark
 from analysis.warehouse import Warehouse
 from tests.doubles.evals import judged, sample, write_eval
 
+pytestmark = pytest.mark.slow
+
 AT = datetime(2030, 2, 1, tzinfo=UTC)
 COLUMNS = (
     "file,size_bytes,sha256,status,has_header,n_samples,n_scored,auditor,target,judge,seed_source,created\n"

@@ -16,6 +16,8 @@ from analysis.importers.mcpmark_load import imported_runs, load
 from analysis.importers.mcpmark_log import read_log
 from analysis.warehouse import Warehouse
 
+pytestmark = pytest.mark.slow
+
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "mcpmark"
 AT = datetime(2030, 2, 1, tzinfo=UTC)
 POSTGRES = "acme-20300101-mcpmark-verified-postgres"

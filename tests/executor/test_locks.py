@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from geode.executor.locks import ResourceLocks
 from geode.tools.spec import ResourceClaim
 
+pytestmark = pytest.mark.slow
+
 
 def reads(name: str) -> ResourceClaim:
     return ResourceClaim(resource=name, exclusive=False)

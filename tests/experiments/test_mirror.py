@@ -16,6 +16,8 @@ from geode.config.paths import StateRoot
 from geode.config.settings import Settings
 from tests.doubles.cells import make_cells, store_cells
 
+pytestmark = pytest.mark.slow
+
 LETTERS = {"base": {"csv_a": "P" * 30}, "hook": {"csv_a": "F" * 30}}
 
 SINKS = '''
@@ -165,8 +167,6 @@ from experiments.mirror import SinkMirror
 from experiments.store import load_cells
 from tests.experiments.test_mirror import spec_of
 from geode.config.paths import StateRoot
-
-pytestmark = pytest.mark.slow
 
 async def main():
     root = StateRoot(Path(sys.argv[2]))

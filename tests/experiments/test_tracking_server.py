@@ -20,7 +20,10 @@ from experiments.tracking_store import TrackingStore
 from geode.config.settings import Settings, read_settings
 from tests.doubles.tracked_episodes import EpisodeMaker, make_experiment
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # MLflow's own use of SQLAlchemy
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # MLflow's own use of SQLAlchemy
+]
 
 UI = """
 import typer

@@ -17,6 +17,8 @@ from experiments.suites.loader import copy_fixtures, load_suite, read_task_file
 from geode.llm.outline import Outline, OutlineCall, OutlineStep
 from geode.tools.process import child_path
 
+pytestmark = pytest.mark.slow
+
 SUITE = load_suite("workspace")
 ARGUMENTS = {
     "list_files": {"path"},

@@ -21,6 +21,8 @@ from tests.doubles.effects import tool
 from tests.doubles.models import Reply, ScriptedModel, calls, never_answers, says
 from tests.doubles.sessions import Bench, open_bench
 
+pytestmark = pytest.mark.slow
+
 PROMPT = "Please mend a.py and b.py."
 LIST = calls(("c", "list_files", '{"path": "."}'))
 READ_A = calls(("c", "read_file", '{"path": "/workspace/a.py"}'))

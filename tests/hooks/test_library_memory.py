@@ -13,6 +13,8 @@ from geode.hooks.points import HookEvent, HookPoint, Pass
 from geode.hooks.registry import HookRegistry
 from tests.hooks.library_events import answered, asked, ended, hook, proposed, stopping
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.sampled_from(["a.py", "src/b.py", "sh test.sh", "rm -rf src", "/workspace/a.py"])
 TOOLS = st.sampled_from(["read_file", "write_file", "edit_file", "list_files", "search", "shell"])
 TEXTS = st.sampled_from(["ok", "a.py\nsrc/", "src/b.py:3: x", "exit code: 1\nsrc/b.py is wrong", ""])

@@ -16,6 +16,8 @@ from geode.serve.services import Session
 from tests.doubles.models import ScriptedModel, calls, says
 from tests.serve.killed_session import SCAFFOLD, SHELL, services
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:

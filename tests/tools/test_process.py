@@ -13,6 +13,8 @@ from geode.tools import process
 from geode.tools.output import Capture
 from geode.tools.process import Finished, run_child
 
+pytestmark = pytest.mark.slow
+
 
 async def run(command: str, folder: Path, timeout_s: float = 10.0, capture: Capture | None = None) -> Finished:
     return await run_child(
