@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -67,11 +66,19 @@ class _Close:
 _Job = _Traces | _WholeCell | _Compare | _Close
 
 
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """What a sink has not done, and why."""
+
+    what: str
+    cause: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reply:
     """What failed, by sink. An empty reply is success."""
 
-    problems: Mapping[str, str]
+    problems: Mapping[str, _Problem]
 
 
 class SinkMirror:
@@ -88,15 +95,18 @@ class SinkMirror:
         self._ready = False
         self._broken: frozenset[str] = frozenset()
         self._all_done = asyncio.Event()
-        self._problems: Counter[str] = Counter()
+        self._problems: dict[tuple[str, str], list[str]] = {}
         self._written: dict[str, list[str]] = {sink: [] for sink in spec.sinks}
         self._connection: Connection | None = None
         self._process: SpawnProcess | None = None
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the sinks refused or failed at, each once, with how often."""
-        return tuple(f"{text} ({times} times)" if times > 1 else text for text, times in self._problems.items())
+        """What the sinks refused or failed at, each cause once, with the first thing that it prevented."""
+        return tuple(
+            f"{sink}: {what[0]}{f', and so {len(what) - 1} more' if len(what) > 1 else ''}: {cause}"
+            for (sink, cause), what in self._problems.items()
+        )
 
     @property
     def written(self) -> Mapping[str, Sequence[str]]:
@@ -143,7 +153,7 @@ class SinkMirror:
         try:
             await asyncio.wait_for(ended.wait(), _CLOSE_WAIT_S)
         except TimeoutError:
-            self._problems[f"the sinks did not close within {_CLOSE_WAIT_S:.0f} s, and were stopped"] += 1
+            self._note("sinks", _Problem("they are not closed", f"it took more than {_CLOSE_WAIT_S:.0f} s"))
             self._process.kill()
         finally:
             loop.remove_reader(self._process.sentinel)
@@ -172,12 +182,12 @@ class SinkMirror:
         try:
             reply: _Reply = self._connection.recv()
         except (EOFError, OSError):
-            self._problems[f"the process of the sinks died; it left {self._spec.log.name} beside the experiment"] += 1
+            self._note("sinks", _Problem("their process died", f"it left {self._spec.log}"))
             self._disconnect()
             self._all_done.set()
             return
         for sink, problem in reply.problems.items():
-            self._problems[f"{sink}: {problem}"] += 1
+            self._note(sink, problem)
         match self._at_work:
             case None:
                 self._ready, self._broken = True, frozenset(reply.problems)
@@ -193,6 +203,9 @@ class SinkMirror:
         self._at_work = None
         self._send_next()
 
+    def _note(self, sink: str, problem: _Problem) -> None:
+        self._problems.setdefault((sink, problem.cause), []).append(problem.what)
+
     def _disconnect(self) -> None:
         if self._connection is not None:
             asyncio.get_running_loop().remove_reader(self._connection.fileno())
@@ -204,7 +217,7 @@ def _serve(connection: Connection, spec: MirrorSpec) -> None:
     """The far end: opens the sinks, does jobs until the pipe is closed, closes the sinks."""
     _log_to(spec.log)
     sinks: dict[str, CellSink] = {}
-    problems: dict[str, str] = {}
+    problems: dict[str, _Problem] = {}
     for name in spec.sinks:
         try:
             (entry,) = entry_points(group=SINKS_GROUP, name=name)
@@ -225,7 +238,7 @@ def _serve(connection: Connection, spec: MirrorSpec) -> None:
         sink.close()
 
 
-def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> str | None:
+def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> _Problem | None:
     """Do one job on one sink, and return what went wrong."""
     root = spec.settings.root
     try:
@@ -253,8 +266,8 @@ def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> str | None:
     return None
 
 
-def _problem(what: str, error: Exception) -> str:
-    return f"{what}: {type(error).__name__}: {str(error)[:_SHOWN_CHARS_MAX]}"
+def _problem(what: str, error: Exception) -> _Problem:
+    return _Problem(what, f"{type(error).__name__}: {str(error)[:_SHOWN_CHARS_MAX]}")
 
 
 def _log_to(path: Path) -> None:

@@ -1,7 +1,8 @@
 """What a person sees while episodes run: running counts on standard error, live on a terminal, in lines elsewhere."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -27,7 +28,8 @@ class Progress:
         self._started_s = self._shown_s = clock.monotonic_s()
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         if self._live and to_run:
-            self._live.start()
+            with self._seen_or_not():
+                self._live.start()
         self._show()
 
     @property
@@ -56,22 +58,33 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Show a line that stays."""
-        self._console.print(Text(text))
+        with self._seen_or_not():
+            self._console.print(Text(text))
 
     def close(self) -> None:
         """Show the last counts."""
         if self._live:
-            self._live.stop()
+            with self._seen_or_not():
+                self._live.stop()
             self._live = None
         if self._run:
             self._show()
 
     def _show(self) -> None:
         self._shown_s = self._clock.monotonic_s()
-        if self._live:
-            self._live.update(Group(counts_table(self._counts), Text(self._line())), refresh=True)
-        elif self._to_run:
-            self._console.print(Text(self._line()), soft_wrap=True)
+        with self._seen_or_not():
+            if self._live:
+                self._live.update(Group(counts_table(self._counts), Text(self._line())), refresh=True)
+            elif self._to_run:
+                self._console.print(Text(self._line()), soft_wrap=True)
+
+    @contextmanager
+    def _seen_or_not(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            # An output that is full or closed is no reason to stop episodes; the report at the end tells the counts.
+            self._console.quiet = True
 
     def _line(self) -> str:
         total: Counter[OutcomeKind] = sum(self._counts.values(), Counter())

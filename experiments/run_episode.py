@@ -153,9 +153,8 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
         raise
     except RecordError as error:
         raise _disk_failure(str(error), folder) from error
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
-            raise
+    except Exception as error:  # noqa: BLE001
+        _raise_if_of_the_disk(error, workspace)
         # Whatever else breaks here broke around the agent: the episode measured nothing, and its record says why.
         return _Attempt(session_id=session_id, result=None, problem=_shown(error))
     if result.stop is TurnStop.CHECKPOINT_FAILED:
@@ -163,6 +162,16 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
     if result.stop in INFRASTRUCTURE_STOPS:
         return _Attempt(session_id=session_id, result=result, problem=f"{result.stop}: {result.detail}")
     return _Attempt(session_id=session_id, result=result)
+
+
+def _raise_if_of_the_disk(error: Exception, workspace: Path) -> None:
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        raise error
+    if isinstance(error, shutil.Error):
+        # A copy of many files tells what happened to each in words only.
+        for *_, why in error.args[0]:
+            if any(f"[Errno {code}]" in why for code in _DISK_ERRORS):
+                raise _disk_failure(why, workspace) from error
 
 
 def _disk_failure(detail: str, folder: Path) -> OSError:
@@ -176,6 +185,7 @@ def _judge(attempt: _Attempt, task: Task, workspace: Path) -> Outcome:
     try:
         return task.verify(workspace)
     except Exception as error:  # noqa: BLE001
+        _raise_if_of_the_disk(error, workspace)
         # A verifier is a suite's own code. If it breaks, nothing is known about the agent.
         return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the verifier broke: {_shown(error)}",))
 

@@ -1,6 +1,7 @@
 """One episode: what is measured, what is INVALID, and what stops the run."""
 
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,14 @@ async def test_a_failing_disk_is_no_outcome(bench: Bench, step: Step) -> None:
     """A record of it would stay when the disk is well again; the run has to stop instead."""
     with pytest.raises(OSError, match="Errno"):
         await bench.run(ScriptedOpener(step))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+async def test_a_disk_that_takes_no_copy_of_the_fixtures_is_no_outcome(bench: Bench, code: int) -> None:
+    """`shutil` gathers what happened to many files into one error that has no number of its own."""
+    why = str(OSError(code, "the disk", "a", None, "b"))
+    with pytest.raises(OSError, match=r"Errno 5.*the disk"):
+        await bench.run(ScriptedOpener(shutil.Error([("a", "b", why)])))
 
 
 async def test_a_model_that_cannot_be_used_is_no_outcome(bench: Bench) -> None:

@@ -28,6 +28,13 @@ from tests.doubles.openers import ScriptedOpener, Step, do_the_task, make_task, 
 VARIANTS = ["base", "hook"]
 
 
+class FullOutput(io.StringIO):
+    """What a log on a full disk is."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 class Bench:
     """An experiment of two variants, one task and four repeats, run by a script."""
 
@@ -184,3 +191,10 @@ def test_progress_off_a_terminal_is_a_line_now_and_then(bench: Bench) -> None:
     bench.clock.advance(16)
     bench.progress.close()
     assert bench.shown.getvalue().splitlines()[1] == "8/8 episodes  PASS 1  FAIL 7  INVALID 0  0.5/s"
+
+
+def test_a_display_that_fails_stops_no_episode(bench: Bench) -> None:
+    """Whoever logs a night's run to a disk that fills up must still find its results."""
+    bench.shown = FullOutput()
+    assert bench.run(ScriptedOpener(do_the_task))
+    assert bench.statuses() == ["done"] * 8
