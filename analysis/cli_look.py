@@ -75,8 +75,10 @@ def show(
 
 
 def compare(
-    experiment: str = typer.Argument(..., help="An experiment; geode ls names them."),
-    variants: list[str] = typer.Argument(None, help="Show only these; intervals stay those of all candidates."),
+    experiment: str = typer.Argument(..., help="An experiment; geode ls names them. Or a log of another harness."),
+    variants: list[str] = typer.Argument(
+        None, help="Show only these; intervals stay those of all candidates. Or the second log."
+    ),
     *,
     baseline: str = typer.Option(None, help="Another baseline than the one the experiment was planned with."),
     tasks: bool = typer.Option(False, "--tasks", help="Add the pass rate of each task, with an episode to look at."),
@@ -94,6 +96,9 @@ def compare(
 ) -> None:
     """Compare the variants of an experiment with its baseline, paired by task, with a verdict for each.
 
+    Two paths compare foreign logs instead, paired by task and attempt: MCPMark result directories, or .eval files. A
+    name with a slash is a path: ./results.
+
     Ends with 0 whatever the verdicts are, unless --exit-code asks for one; with 1 if it could not compare.
     """
     import json
@@ -101,6 +106,7 @@ def compare(
     from analysis.compare import compare as compare_cells
     from analysis.compare import comparison_to_json, exit_code
     from analysis.compare_table import print_comparison
+    from analysis.foreign import is_log_path
     from analysis.terminal import open_console
     from analysis.truth import TruthRefused, load_truth
     from experiments.gate import EvidenceRefused
@@ -109,6 +115,11 @@ def compare(
     from geode.config.settings import read_settings
     from geode.llm.simulated import fault_table_hash
 
+    if is_log_path(experiment) or any(map(is_log_path, variants or ())):
+        if baseline or pairs or usage or with_exit_code:
+            fail("two logs take --tasks and --json only: they have no plan, so no baseline and no verdict")
+        _compare_logs([experiment, *(variants or ())], tasks=tasks, as_json=as_json)
+        return
     try:
         cells = load_cells(read_settings(root).root, experiment)
         known = load_truth(fault_table_hash())
@@ -122,6 +133,28 @@ def compare(
         shown_root = str(root) if root else ""
         print_comparison(open_console(), comparison, tasks=tasks, pairs=pairs, usage=usage, root=shown_root)
     raise typer.Exit(code)
+
+
+def _compare_logs(paths: list[str], *, tasks: bool, as_json: bool) -> None:
+    import json
+
+    from analysis.foreign import LogsRefused, read_run
+    from analysis.foreign_compare import compare_runs, log_comparison_to_json
+    from analysis.foreign_table import print_log_comparison
+    from analysis.importers.files import ArchiveError
+    from analysis.terminal import open_console
+    from geode.cli.failure import fail
+
+    if len(paths) != 2:
+        fail(f"give two logs to compare, not {len(paths)}: geode compare A.eval B.eval")
+    try:
+        comparison = compare_runs(*(read_run(Path(path)) for path in paths))
+    except (ArchiveError, LogsRefused) as error:
+        fail(str(error))
+    if as_json:
+        typer.echo(json.dumps(log_comparison_to_json(comparison), ensure_ascii=False, allow_nan=False, indent=1))
+    else:
+        print_log_comparison(open_console(), comparison, tasks=tasks)
 
 
 def truth(

@@ -285,7 +285,7 @@ def _beyond(comparison: Comparison) -> Iterator[RenderableType]:
     for row in found:
         counts = f"+{row.families_better} -{row.families_worse}"
         kind = Text(row.kind, style=_BEYOND_STYLE[row.kind])
-        table.add_row(row.candidate, _interval(row.difference), counts, kind, printable(row.reason))
+        table.add_row(row.candidate, _interval(row.difference), counts, kind, Text(printable(row.reason)))
     yield table
 
 

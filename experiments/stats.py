@@ -67,6 +67,8 @@ def simultaneous_intervals(tasks: Sequence[Floats], *, confidence: float) -> tup
 def family_intervals(families: Floats, *, confidence: float) -> tuple[Interval | None, ...]:
     """Return simultaneous intervals of the mean over families, from their own spread: a t interval, F - 1 df.
 
+    Simultaneity is Bonferroni's: ten families say too little of how the candidates correlate.
+
     Args:
         families: a row for each family and a column for each candidate: the mean difference of its tasks.
         confidence: of all intervals together.
@@ -77,7 +79,24 @@ def family_intervals(families: Floats, *, confidence: float) -> tuple[Interval |
     if len(families) < FAMILIES_NEEDED:
         raise ValueError(f"{len(families)} families cannot show that anything generalises; {FAMILIES_NEEDED} needed")
     complete = np.where(np.isnan(families).any(axis=0), np.nan, families)
-    return _intervals([complete], confidence=confidence, pseudo_pairs=0.0)
+    return _intervals([complete], confidence=confidence, pseudo_pairs=0.0, few=True)
+
+
+def sample_intervals(sample: Floats, *, confidence: float, bounded: bool) -> tuple[Interval | None, ...]:
+    """Return simultaneous t intervals of the columns' means, rows being independent; None for fewer than two values.
+
+    Simultaneity is Bonferroni's, over all columns: there are as few observations as comparisons, or fewer.
+
+    Bounded differences, in [-1, 1], get the two pseudo-pairs of `simultaneous_intervals`; others have no such scale, so
+    that a column without spread has no interval.
+
+    Args:
+        sample: a row for each observation and a column for each comparison, NaN where it was not measured.
+        confidence: of all intervals together.
+        bounded: whether the differences cannot leave [-1, 1].
+    """
+    bound, pseudo_pairs = (1.0, _PSEUDO_PAIRS) if bounded else (np.inf, 0.0)
+    return _intervals([sample], confidence=confidence, pseudo_pairs=pseudo_pairs, bound=bound, few=True)
 
 
 def sign_test_p(wins: int, losses: int) -> float:
@@ -85,7 +104,9 @@ def sign_test_p(wins: int, losses: int) -> float:
     return float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
 
 
-def _intervals(tasks: Sequence[Floats], *, confidence: float, pseudo_pairs: float) -> tuple[Interval | None, ...]:
+def _intervals(
+    tasks: Sequence[Floats], *, confidence: float, pseudo_pairs: float, bound: float = 1.0, few: bool = False
+) -> tuple[Interval | None, ...]:
     if not tasks or tasks[0].shape[1] == 0:
         return (None,) * (tasks[0].shape[1] if tasks else 0)
     estimates = mean_differences(tasks)
@@ -97,7 +118,10 @@ def _intervals(tasks: Sequence[Floats], *, confidence: float, pseudo_pairs: floa
     pairs = np.stack([_pairs(task) for task in tasks])[:, found]
     df = task_variances[:, found].sum(axis=0) ** 2 / (task_variances[:, found] ** 2 / (pairs - 1)).sum(axis=0)
     covariance = np.stack([_covariance_of_means(task[:, found]) for task in tasks]).sum(axis=0) / len(tasks) ** 2
-    critical = _critical_values(covariance, variances[found], df, confidence)
+    if few:  # ten observations estimate no correlation matrix: drawn from one, the quantile comes out too small
+        critical = np.asarray(stats.t.ppf(1 - (1 - confidence) / (2 * len(estimates)), df))
+    else:
+        critical = _critical_values(covariance, variances[found], df, confidence)
     intervals: list[Interval | None] = [None] * len(estimates)
     for place, candidate in enumerate(found):
         estimate, error = float(estimates[candidate]), float(np.sqrt(variances[candidate]))
@@ -107,8 +131,8 @@ def _intervals(tasks: Sequence[Floats], *, confidence: float, pseudo_pairs: floa
             standard_error=error,
             df=float(df[place]),
             critical=float(critical[place]),
-            low=max(-1.0, estimate - reach),
-            high=min(1.0, estimate + reach),
+            low=max(-bound, estimate - reach),
+            high=min(bound, estimate + reach),
         )
     return tuple(intervals)
 
