@@ -86,7 +86,7 @@ def _side_of_zero(row: DimensionRow) -> Text:
 def _legend(comparison: LogComparison) -> Text:
     return Text(
         "\nA, B: means over tasks, which weigh equally, of the pairs with a value in both.  The intervals tell what"
-        f" holds {comparison.level}, all {len(comparison.rows)} together; without a spread of differences there is none.  "
+        f" holds {comparison.level}, all {len(comparison.rows)} together; where no difference varies there is none.  "
         "Whether more is better depends on the score.",
         style="dim",
     )
