@@ -27,16 +27,23 @@ def install(hook: Path, site: Path) -> dict[str, str]:
     return {"PYTHONPATH": f"{site}:{hook}"}
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A folder with a new suite and a new hook, the hook installed. Tests that change one take their own."""
+    home = tmp_path_factory.mktemp("newcomer")
+    for kind in ("suite", "hook"):
+        assert geode(home, "dev", "new", kind, f"my_{kind}").code == 0
+    return home, install(home / "my_hook", home / "site")
+
+
 @pytest.mark.slow
-def test_an_own_suite_and_an_own_hook_are_compared_in_five_commands(tmp_path: Path) -> None:
+def test_an_own_suite_and_an_own_hook_are_compared_in_five_commands(made: tuple[Path, dict[str, str]]) -> None:
     """This is what a researcher does on day one; the comparison counts every episode that was asked for."""
-    assert geode(tmp_path, "dev", "new", "suite", "my_suite").code == 0
-    assert geode(tmp_path, "dev", "new", "hook", "my_hook").code == 0
-    checked = geode(tmp_path, "suite", "check", "my_suite")
+    home, more = made
+    checked = geode(home, "suite", "check", "my_suite")
     assert checked.code == 0, checked.out + checked.err
-    more = install(tmp_path / "my_hook", tmp_path / "site")
     swept = geode(
-        tmp_path,
+        home,
         "sweep",
         "suite=./my_suite",
         "hooks=[],[my_hook]",
@@ -47,22 +54,22 @@ def test_an_own_suite_and_an_own_hook_are_compared_in_five_commands(tmp_path: Pa
     )
     assert swept.code == 0, swept.err
     assert "mine: 8 episodes run, 0 reused, 8 in all." in swept.out
-    compared = geode(tmp_path, "compare", "mine", "--json", more=more)
+    compared = geode(home, "compare", "mine", "--json", more=more)
     assert "hooks=my_hook" in compared.out, compared.err
-    timelines = [path.read_text() for path in (tmp_path / ".geode" / "episodes").rglob("timeline.jsonl")]
+    timelines = [path.read_text() for path in (home / ".geode" / "episodes").rglob("timeline.jsonl")]
     assert len(timelines) == 8
     reminded = sum("You have not run the check since your last change" in text for text in timelines)
     assert reminded == 4
 
 
 @pytest.mark.slow
-def test_the_tests_of_a_new_hook_pass(tmp_path: Path) -> None:
+def test_the_tests_of_a_new_hook_pass(made: tuple[Path, dict[str, str]]) -> None:
     """Whoever changes the hook must be able to trust them; they run where GEODE is installed."""
-    assert geode(tmp_path, "dev", "new", "hook", "my_hook").code == 0
+    home, more = made
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "my_hook"],
-        cwd=tmp_path,
-        env=environment(tmp_path, install(tmp_path / "my_hook", tmp_path / "site")),
+        cwd=home,
+        env=environment(home, more),
         capture_output=True,
         text=True,
         check=False,
@@ -82,11 +89,12 @@ def test_the_tests_of_a_new_hook_pass(tmp_path: Path) -> None:
         (("hooks=[my_hok]",), "there is no choice 'my_hok'; did you mean 'my_hook'?"),
     ],
 )
-def test_a_near_miss_is_answered_with_what_to_type(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_a_near_miss_is_answered_with_what_to_type(
+    made: tuple[Path, dict[str, str]], arguments: tuple[str, ...], said: str
+) -> None:
     """Each of these is what somebody types first."""
-    geode(tmp_path, "dev", "new", "suite", "my_suite")
-    geode(tmp_path, "dev", "new", "hook", "my_hook")
-    ran = geode(tmp_path, "run", *arguments, "--plan", more=install(tmp_path / "my_hook", tmp_path / "site"))
+    home, more = made
+    ran = geode(home, "run", *arguments, "--plan", more=more)
     assert ran.code == 2
     assert said in ran.err
 
