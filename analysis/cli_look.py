@@ -97,12 +97,14 @@ def compare(
     """Compare the variants of an experiment with its baseline, paired by task, with a verdict for each.
 
     Two paths compare foreign logs instead, paired by task and attempt: MCPMark result directories, or .eval files. A
-    name with a slash is a path: ./results.
+    name with a slash is a path: ./results. So do two experiments, or EXPERIMENT:VARIANT twice; without a variant,
+    its baseline is meant.
 
     Ends with 0 whatever the verdicts are, unless --exit-code asks for one; with 1 if it could not compare.
     """
     import json
 
+    from analysis.arms import names_arms
     from analysis.compare import compare as compare_cells
     from analysis.compare import comparison_to_json, exit_code
     from analysis.compare_table import print_comparison
@@ -110,18 +112,24 @@ def compare(
     from analysis.terminal import open_console
     from analysis.truth import TruthRefused, load_truth
     from experiments.gate import EvidenceRefused
-    from experiments.store import StoreError, load_cells
+    from experiments.store import StoreError, list_experiments, load_cells
     from geode.cli.failure import fail
     from geode.config.settings import read_settings
     from geode.llm.simulated import fault_table_hash
 
-    if is_log_path(experiment) or any(map(is_log_path, variants or ())):
+    names = [experiment, *(variants or ())]
+    try:
+        state = read_settings(root).root
+        pairwise = any(map(is_log_path, names)) or names_arms(state, names, list_experiments(state))
+    except (StoreError, ValueError, OSError) as error:
+        fail(str(error))
+    if pairwise:
         if baseline or pairs or usage or with_exit_code:
-            fail("two logs take --tasks and --json only: they have no plan, so no baseline and no verdict")
-        _compare_logs([experiment, *(variants or ())], tasks=tasks, as_json=as_json)
+            fail("two logs take --tasks and --json only: they have no plan in common, so no baseline and no verdict")
+        _compare_logs(root, names, tasks=tasks, as_json=as_json)
         return
     try:
-        cells = load_cells(read_settings(root).root, experiment)
+        cells = load_cells(state, experiment)
         known = load_truth(fault_table_hash())
         comparison = compare_cells(cells, baseline or cells[0].experiment.baseline, truth=known, only=variants or ())
         code = exit_code(comparison) if with_exit_code else 0
@@ -135,21 +143,28 @@ def compare(
     raise typer.Exit(code)
 
 
-def _compare_logs(paths: list[str], *, tasks: bool, as_json: bool) -> None:
+def _compare_logs(root: Path | None, names: list[str], *, tasks: bool, as_json: bool) -> None:
     import json
 
-    from analysis.foreign import LogsRefused, read_run
+    from analysis.arms import parse_arm, read_arms
+    from analysis.foreign import LogsRefused, is_log_path, read_run
     from analysis.foreign_compare import compare_runs, log_comparison_to_json
     from analysis.foreign_table import print_log_comparison
     from analysis.importers.files import ArchiveError
     from analysis.terminal import open_console
+    from experiments.store import StoreError
     from geode.cli.failure import fail
+    from geode.config.settings import read_settings
 
-    if len(paths) != 2:
-        fail(f"give two logs to compare, not {len(paths)}: geode compare A.eval B.eval")
+    if len(names) != 2:
+        fail(f"give two logs to compare, not {len(names)}: geode compare A.eval B.eval")
     try:
-        comparison = compare_runs(*(read_run(Path(path)) for path in paths))
-    except (ArchiveError, LogsRefused) as error:
+        if any(map(is_log_path, names)):
+            first, second = (read_run(Path(name)) for name in names)
+        else:
+            first, second = read_arms(read_settings(root).root, *map(parse_arm, names))
+        comparison = compare_runs(first, second)
+    except (ArchiveError, LogsRefused, StoreError) as error:
         fail(str(error))
     if as_json:
         typer.echo(json.dumps(log_comparison_to_json(comparison), ensure_ascii=False, allow_nan=False, indent=1))

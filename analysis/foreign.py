@@ -39,7 +39,7 @@ class ForeignRun:
     `values` has for each dimension a value, or None, of each unit. `notes` limit the reading of this log alone.
     """
 
-    path: Path
+    name: str
     harness: str
     subject: str
     ruler: Mapping[str, str]
@@ -71,7 +71,7 @@ def _read_mcpmark(path: Path) -> ForeignRun:
     ends = Counter(outcome(attempt) for _, attempt in attempts)
     notes = [f"{ends[OutcomeKind.INVALID]} of {len(attempts)} attempts are INVALID: infrastructure ended them"]
     return ForeignRun(
-        path=path,
+        name=str(path),
         harness="mcpmark",
         subject=_told(f"{m.litellm_run_model_name or m.model_name}, effort {m.reasoning_effort}" for m in metas),
         ruler={
@@ -108,7 +108,7 @@ def _read_eval(path: Path) -> ForeignRun:
     }
     ended = f"the log's status is {header.status.value!r}: what did not end is not in it"
     return ForeignRun(
-        path=path,
+        name=str(path),
         harness="inspect",
         subject=header.roles.get("target") or header.model or "unknown",
         ruler={name: value or "unknown" for name, value in ruler.items()},

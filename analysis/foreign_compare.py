@@ -100,22 +100,22 @@ def compare_runs(first: ForeignRun, second: ForeignRun, *, confidence: float = 0
         LogsRefused: if they have no task, or no dimension, in common, or are of two harnesses.
     """
     if first.harness != second.harness:
-        raise LogsRefused(f"{first.path} is of {first.harness}, {second.path} of {second.harness}: nothing pairs them")
+        raise LogsRefused(f"{first.name} is of {first.harness}, {second.name} of {second.harness}: nothing pairs them")
     paired = [unit for unit in first.units if unit in set(second.units)]
     if not paired:
         shown = [run.units[0].task if run.units else "nothing" for run in (first, second)]
-        raise LogsRefused(f"no task is in both: {first.path} has {shown[0]!r}, {second.path} has {shown[1]!r}, ...")
+        raise LogsRefused(f"no task is in both: {first.name} has {shown[0]!r}, {second.name} has {shown[1]!r}, ...")
     dimensions = [name for name in first.values if name in second.values]
     if not dimensions:
         names = [", ".join(run.values) or "no scores" for run in (first, second)]
-        raise LogsRefused(f"no score is in both: {first.path} has {names[0]}, {second.path} has {names[1]}")
+        raise LogsRefused(f"no score is in both: {first.name} has {names[0]}, {second.name} has {names[1]}")
     seen = {value for run in (first, second) for by_unit in run.values.values() for value in by_unit.values()} - {None}
     bounded = all(value is not None and 0 <= value <= 1 for value in seen)
     level, intervals = _intervals(_by_task(first, second, paired, dimensions), confidence, bounded=bounded)
     return LogComparison(
         harness=first.harness,
-        first=str(first.path),
-        second=str(second.path),
+        first=first.name,
+        second=second.name,
         first_subject=first.subject,
         second_subject=second.subject,
         paired=len(paired),
