@@ -1,12 +1,8 @@
 """`geode archive` and `geode query`: records of others, and everything by SQL."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
-
-if TYPE_CHECKING:
-    from geode.config.settings import Settings
 
 _ROOT_HELP = "The state root; by default GEODE_HOME, or ~/.geode."
 
@@ -38,9 +34,10 @@ def import_archive(
     from analysis.warehouse import Warehouse, WarehouseError
     from experiments.tracking import log_imported
     from geode.cli.failure import fail
+    from geode.cli.state import settings_of
     from geode.clock import SystemClock
 
-    settings = _settings(root)
+    settings = settings_of(root)
     try:
         imported = import_archive(Warehouse(path=settings.root.warehouse), path, SystemClock())
     except (ArchiveError, WarehouseError) as error:
@@ -72,10 +69,11 @@ def check(
     from analysis.reports import print_checked
     from analysis.warehouse import Warehouse, WarehouseError
     from geode.cli.failure import fail
+    from geode.cli.state import settings_of
 
     try:
         entries = read_entries(golden, only)
-        with Warehouse(path=_settings(root).root.warehouse).read() as reading:
+        with Warehouse(path=settings_of(root).root.warehouse).read() as reading:
             checked = check_entries(entries, shipped_maps(), reading)
     except (GoldenError, MapError, WarehouseError) as error:
         fail(str(error), 2)
@@ -93,11 +91,12 @@ def rebuild(root: Path = typer.Option(None, help=_ROOT_HELP)) -> None:
     from analysis.reports import print_rebuilt
     from analysis.warehouse import Warehouse, WarehouseError
     from geode.cli.failure import fail
+    from geode.cli.state import settings_of
 
-    settings = _settings(root)
+    settings = settings_of(root)
     warehouse = Warehouse(path=settings.root.warehouse)
     try:
-        rebuilt = rebuild_all(settings, installed_sinks(settings))
+        rebuilt = rebuild_all(settings, installed_sinks())
         with warehouse.read() as reading:
             imports = reading.query("SELECT source, path, attempts FROM imports ORDER BY source, path")
     except WarehouseError as error:
@@ -105,16 +104,6 @@ def rebuild(root: Path = typer.Option(None, help=_ROOT_HELP)) -> None:
     print_rebuilt(rebuilt, imports)
     if rebuilt.problems:
         fail(f"{len(rebuilt.problems)} problems:\n" + "\n".join(f"  {problem}" for problem in rebuilt.problems))
-
-
-def _settings(root: Path | None) -> "Settings":
-    from geode.cli.failure import fail
-    from geode.config.settings import read_settings
-
-    try:
-        return read_settings(root)
-    except ValueError as error:
-        fail(str(error), 2)
 
 
 def query(
@@ -129,6 +118,7 @@ def query(
     from analysis.tables import TableFormat, print_table
     from analysis.warehouse import QueryRefused, Warehouse, WarehouseError
     from geode.cli.failure import fail
+    from geode.cli.state import settings_of
 
     if style not in set(TableFormat):
         fail(f"--format is {style!r}; it can be {', '.join(TableFormat)}", 2)
@@ -136,7 +126,7 @@ def query(
         fail('give one SELECT, or --list; for example: geode query "SELECT * FROM cell_totals"', 2)
     form = TableFormat(style)
     try:
-        with Warehouse(path=_settings(root).root.warehouse).read() as reading:
+        with Warehouse(path=settings_of(root).root.warehouse).read() as reading:
             if list_all:
                 answer = listing(reading.relations())
             else:

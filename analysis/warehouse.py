@@ -9,6 +9,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -116,12 +117,24 @@ class Reading:
         """Return the rows of `sql`, or the first `limit` of them.
 
         Raises:
-            QueryRefused: if the SQL is wrong or wants to write.
+            QueryRefused: if the SQL is wrong, is not one statement, or wants to write.
         """
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            answer = thread.submit(self._answer, sql, dict(parameters or {}), limit)
+            try:
+                return answer.result()
+            except KeyboardInterrupt:
+                # DuckDB does not look at signals while it works; a query of an hour would have to be killed.
+                self._connection.interrupt()
+                raise
+
+    def _answer(self, sql: str, parameters: dict[str, object], limit: int | None) -> Table:
         try:
-            result = self._connection.execute(sql, dict(parameters or {}))
-            if result is None:
-                raise QueryRefused("the SQL has no statement; try `SELECT * FROM runs`")
+            statements = len(self._connection.extract_statements(sql))
+            if statements != 1:
+                what = f"{statements} statements; give one" if statements else "no statement; try `SELECT * FROM runs`"
+                raise QueryRefused(f"the SQL has {what}")
+            result = self._connection.execute(sql, parameters)
             columns = result.description or ()
             rows = result.fetchall() if limit is None else result.fetchmany(limit + 1)
         except duckdb.Error as error:
@@ -220,6 +233,8 @@ class Warehouse:
             lock.release()
 
     def _open(self, deadline: float, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+        if not read_only and self.path.is_file() and not self.path.stat().st_size:
+            self.path.unlink()  # a disk that was full leaves an empty file, which DuckDB refuses
         while True:
             try:
                 return duckdb.connect(self.path, read_only=read_only)
@@ -276,7 +291,8 @@ def _attributed(path: Path, place: str) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise WarehouseError(f"nothing was written to {path}; {place}: {error}") from error
+        way_out = f"; {_REBUILD}" if "Corrupt" in str(error) else ""
+        raise WarehouseError(f"nothing was written to {path}; {place}: {error}{way_out}") from error
 
 
 def _busy(path: Path, wait_s: float, holder: str) -> str:

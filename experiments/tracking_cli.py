@@ -25,12 +25,12 @@ def ui(
     """
     # `geode --help` must not pay for what only this command needs.
     from experiments.tracking_server import CannotShow, show
-    from geode.config.settings import read_settings
+    from geode.cli.failure import fail
+    from geode.cli.state import settings_of
 
     try:
-        show(read_settings(root), port, open_browser=open_browser, say=typer.echo)
-    except (CannotShow, ValueError) as error:
-        typer.echo(f"geode ui: {error}", err=True)
-        raise typer.Exit(1) from error
+        show(settings_of(root), port, open_browser=open_browser, say=typer.echo)
+    except CannotShow as error:
+        fail(str(error))
     except KeyboardInterrupt:
         typer.echo("MLflow was stopped.")

@@ -17,7 +17,7 @@ from types import FrameType
 from urllib.parse import quote, urlencode
 
 from experiments.tracking import Landing, find_landing
-from experiments.tracking_store import ENVIRONMENT, TrackingError, is_remote, load_mlflow
+from experiments.tracking_store import ENVIRONMENT, TrackingError, is_remote
 from geode.config.settings import Settings
 
 HOST = "127.0.0.1"
@@ -79,8 +79,13 @@ def directions(address: str, landing: Landing | None) -> str:
 def _landing(settings: Settings) -> Landing | None:
     try:
         return find_landing(settings)
-    except (TrackingError, load_mlflow().MlflowException) as error:
-        raise CannotShow(f"the tracking store cannot be read: {error}") from error
+    except TrackingError as error:
+        raise CannotShow(str(error)) from error
+    # What is damaged further in shows up in errors of MLflow, of SQLAlchemy or of a driver.
+    except Exception as error:
+        where = settings.tracking_uri or str(settings.root.mlflow_database)
+        way_out = "if it is damaged, move its folder away, and run `geode archive rebuild`"
+        raise CannotShow(f"the tracking store {where!r} cannot be read ({error}); {way_out}") from error
 
 
 def _refuse_taken(port: int) -> None:

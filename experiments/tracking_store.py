@@ -119,17 +119,21 @@ class TrackingStore:
             TrackingError: if MLflow cannot open it.
         """
         self.settings = settings
-        self.uri = ensure_store(settings)
         self._mlflow = load_mlflow()
         try:
+            self.uri = ensure_store(settings)
             self.client: Any = self._mlflow.MlflowClient(self.uri)
-        except self._mlflow.MlflowException as error:
+        # MLflow opens a database by SQLAlchemy and a driver, and each of the three raises errors of its own.
+        except Exception as error:
+            where = settings.tracking_uri or str(settings.root.mlflow_database)
             way_out = (
                 "correct or unset MLFLOW_TRACKING_URI"
                 if settings.tracking_uri
-                else f"move {settings.root.mlflow_database.parent} away; `geode archive rebuild` fills a new one"
+                else "make room or repair its permissions; if it is damaged, move its folder away, run "
+                "`geode archive rebuild`, and import your archives again"
             )
-            raise TrackingError(f"MLflow cannot open the store {self.uri!r} ({error}); {way_out}") from error
+            why = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise TrackingError(f"MLflow cannot open the store {where!r} ({why}); {way_out}") from error
 
     def experiment(self, name: str, note: str) -> TrackedExperiment:
         """Find or create the experiment `name`; one that was deleted in MLflow comes back."""

@@ -9,8 +9,8 @@ import pytest
 from analysis.importers.mcpmark import read_archive
 from analysis.importers.mcpmark_load import load
 from analysis.rebuild import rebuild
-from analysis.warehouse import DuckDBSink, Warehouse
-from experiments.sinks import Cell
+from analysis.warehouse import DuckDBSink, Warehouse, create_sink
+from experiments.sinks import Cell, CellSink
 from experiments.store import EpisodeStore, load_cells
 from geode.clock import ManualClock
 from geode.config.settings import Settings, read_settings
@@ -36,6 +36,10 @@ class FailingSink:
 
     def close(self) -> None:
         self.closed = True
+
+
+def cannot_open(settings: Settings) -> CellSink:
+    raise PermissionError("no database here")
 
 
 @pytest.fixture
@@ -65,7 +69,7 @@ def test_a_deleted_warehouse_comes_back_the_same(settings: Settings) -> None:
         sink.write(cell)
     before = content(warehouse)
     warehouse.path.unlink()
-    rebuilt = rebuild(settings, {"duckdb": sink})
+    rebuilt = rebuild(settings, {"duckdb": lambda _: sink})
     assert (rebuilt.experiments, rebuilt.cells, rebuilt.episodes, rebuilt.problems) == (("hook_ablation",), 7, 4, ())
     assert content(warehouse) == before
     assert len(before["rounds"]) == 8
@@ -77,7 +81,7 @@ def test_what_is_no_longer_on_record_goes_and_archives_stay(settings: Settings) 
     load(warehouse, read_archive(FIXTURE), datetime(2030, 2, 1, tzinfo=UTC))
     maker = EpisodeMaker(settings.root.path / "elsewhere", rounds=2)
     DuckDBSink(warehouse).write(maker.cell(make_experiment(name="forgotten"), "baseline"))
-    rebuild(settings, {"duckdb": DuckDBSink(warehouse)})
+    rebuild(settings, {"duckdb": create_sink})
     with warehouse.read() as reading:
         runs = reading.query("SELECT source, count(*) FROM runs GROUP BY source ORDER BY source").rows
         calls = reading.query("SELECT count(*) FROM tool_calls WHERE source = 'mcpmark'").rows
@@ -92,10 +96,21 @@ def test_one_broken_part_keeps_no_other_from_being_rebuilt(settings: Settings) -
     broken.write_text("name: [")
     failing = FailingSink()
     warehouse = Warehouse(path=settings.root.warehouse)
-    rebuilt = rebuild(settings, {"mlflow": failing, "duckdb": DuckDBSink(warehouse)})
+    rebuilt = rebuild(settings, {"closed": cannot_open, "mlflow": lambda _: failing, "duckdb": create_sink})
     assert rebuilt.experiments == ("hook_ablation",)
-    assert str(broken) in rebuilt.problems[0]
+    assert rebuilt.problems[0] == "closed does not open: PermissionError: no database here"
+    assert str(broken) in rebuilt.problems[1]
     assert "mlflow has not hook_ablation/baseline: RuntimeError: the server is down" in rebuilt.problems
-    assert len(rebuilt.problems) == 1 + len(failing.cells)
+    assert len(rebuilt.problems) == 2 + len(failing.cells)
     assert failing.closed
     assert len(content(warehouse)["episodes"]) == 4
+
+
+def test_one_damaged_episode_costs_its_cell_and_no_other(settings: Settings) -> None:
+    """The warehouse is cleared first: what was left out for a neighbour's sake would be gone."""
+    cell = load_cells(settings.root, "hook_ablation")[0]
+    (cell.episodes[0].folder / "episode.json").write_text("{", encoding="utf-8")
+    rebuilt = rebuild(settings, {"duckdb": create_sink})
+    assert (rebuilt.experiments, rebuilt.cells, rebuilt.episodes) == ((), 6, 2)
+    (problem,) = rebuilt.problems
+    assert problem.startswith(f"hook_ablation/{cell.variant.name}: {cell.episodes[0].folder}")

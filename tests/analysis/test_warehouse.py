@@ -1,8 +1,10 @@
 """The warehouse: derived rows that may be written twice, rebuilt, waited for, and never half-written."""
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -286,6 +288,36 @@ def test_a_file_that_is_missing_strange_or_newer_says_what_to_do(warehouse: Ware
     strange.write_text("not a database" * 500)
     with pytest.raises(WarehouseUnreadable, match="archive rebuild"), Warehouse(path=strange).read():
         pass
+
+
+def test_what_a_full_disk_left_of_a_new_file_is_no_obstacle(warehouse: Warehouse) -> None:
+    """DuckDB refuses an empty file; deleting it by hand would be a chore after every full disk."""
+    warehouse.path.parent.mkdir()
+    warehouse.path.touch()
+    with warehouse.write():
+        pass
+    assert rows(warehouse, "SELECT count(*) FROM runs") == [(0,)]
+
+
+def test_a_damaged_block_says_how_the_warehouse_is_made_anew(warehouse: Warehouse, maker: EpisodeMaker) -> None:
+    """A checksum tells nobody that all of it can be rebuilt."""
+    sink = DuckDBSink(warehouse)
+    sink.write(maker.cell(make_experiment(), "baseline"))
+    whole = warehouse.path.read_bytes()
+    warehouse.path.write_bytes(whole[: len(whole) // 4] + bytes(len(whole) // 2) + whole[-(len(whole) // 4) :])
+    with pytest.raises(WarehouseError, match="geode archive rebuild"):
+        sink.write(maker.cell(make_experiment(), "baseline"))
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_query_that_would_take_hours(warehouse: Warehouse) -> None:
+    """DuckDB itself goes on until it is killed."""
+    with warehouse.write():
+        pass
+    with warehouse.read() as reading:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            reading.query("SELECT sum(a.range) FROM range(1000000000) a, range(1000000000) b")
 
 
 def test_the_factory_opens_the_warehouse_under_the_state_root(tmp_path: Path, maker: EpisodeMaker) -> None:

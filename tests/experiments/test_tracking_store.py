@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments.tracking_names import screen
-from experiments.tracking_store import EntriesSetAside, TrackedRun, TrackingStore, ensure_store
+from experiments.tracking_store import EntriesSetAside, TrackedRun, TrackingError, TrackingStore, ensure_store
 from geode.config.settings import Settings, read_settings
 from tests.doubles.tracked_episodes import dump
 from tests.experiments.conftest import OpenedAtOnce
@@ -57,6 +57,17 @@ def test_a_users_own_tracking_uri_wins_and_nothing_is_made(tmp_path: Path) -> No
     settings = read_settings(tmp_path / "root", {"MLFLOW_TRACKING_URI": "http://tracking.example:5000"})
     assert ensure_store(settings) == "http://tracking.example:5000"
     assert not settings.root.path.exists()
+
+
+@pytest.mark.parametrize("content", [b"no database " * 500, b"SQLite format 3\0" + bytes(5_000)])
+def test_a_damaged_store_is_named_with_what_to_do(tmp_path: Path, content: bytes) -> None:
+    """What a driver says names no file, and `geode ui`, a sweep and a rebuild all meet it."""
+    settings = read_settings(tmp_path, {})
+    settings.root.mlflow_database.parent.mkdir()
+    settings.root.mlflow_database.write_bytes(content)
+    with pytest.raises(TrackingError, match=r"mlflow\.db.*geode archive rebuild"):
+        TrackingStore(settings)
+    assert settings.root.mlflow_database.read_bytes() == content
 
 
 def test_artifacts_have_an_absolute_place(store: TrackingStore) -> None:
