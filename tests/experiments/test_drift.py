@@ -58,13 +58,13 @@ def test_a_run_that_stands_still_is_called_a_drift_in_one_of_twenty() -> None:
 
 
 def test_a_drift_decides_nothing_between_interleaved_arms() -> None:
-    """All arms of a block meet the same provider: in at most 5 % of the sweeps anything is decided, here 8 of 60."""
+    """All arms of a block meet the same provider, so that it is in none of their differences."""
     random = np.random.default_rng(4)
     decided = sum(
         any(verdict.kind is not VerdictKind.UNDECIDED for verdict in paired_fixed(evidence(scores), GateSpec()))
         for scores in (outcomes(random, 1.0) for _ in range(60))
     )
-    assert decided <= 8  # exceeded with a probability below 0.3 % at a true rate of 5 %
+    assert decided <= 8  # of 60; exceeded with a probability below 0.3 % at a true rate of 5 %
 
 
 def evidence(scores: Floats) -> PairedEvidence:
