@@ -69,6 +69,16 @@ def test_a_variant_that_is_worse_and_ran_later_is_no_drift() -> None:
     assert seen.found.p > 0.05
 
 
+def test_a_worse_variant_that_joined_half_way_is_no_drift() -> None:
+    """Blocks that lack it are not better blocks."""
+    rates = {"baseline": {"a": 0.9, "b": 0.9}, "hook": {"a": 0.2, "b": 0.2}}
+    found = drawn(rates, REPEATS, 9)
+    found["hook"] = {task: "." * 12 + text[12:] for task, text in found["hook"].items()}
+    seen = drift(timed(make_cells(found)))
+    assert seen is not None
+    assert seen.found.p > 0.05
+
+
 def test_invalid_episodes_are_no_failures_here_either() -> None:
     """A night in which the infrastructure failed is not a night in which the agent did."""
     text = "PF" * 6

@@ -120,6 +120,14 @@ def test_families_are_judged_by_their_own_spread() -> None:
     assert interval.df == 11
 
 
+def test_family_intervals_pay_for_every_candidate_however_they_correlate() -> None:
+    """Ten families do not show how three candidates correlate; Bonferroni holds whatever it is."""
+    means = np.random.default_rng(9).normal(0.0, 0.2, size=(10, 3))
+    expected = scipy_stats.t.ppf(1 - 0.05 / 6, 9)
+    criticals = [one.critical for one in family_intervals(means, confidence=0.95) if one]
+    assert criticals == pytest.approx([expected] * 3)
+
+
 def test_a_family_that_was_not_measured_leaves_no_interval() -> None:
     """Leaving out the families that failed would choose the sample by its result; equal families have no error."""
     means = np.random.default_rng(6).normal(0.1, 0.2, size=(12, 2))
