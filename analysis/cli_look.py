@@ -22,19 +22,19 @@ def ls(
     as_json: bool = _JSON,
     root: Path | None = _ROOT,
 ) -> None:
-    """List experiments, the cells of one, or the episodes of a cell."""
+    """List experiments, the cells of one, or the episodes of a cell. Exit code 1 if a record in them is damaged."""
     import json
 
-    from analysis.ls import UnknownVariant, lines_to_json, list_what, print_lines
+    from analysis.ls import UnknownVariant, is_damaged, lines_to_json, list_what, print_lines
     from analysis.terminal import open_console
     from experiments.store import StoreError
     from geode.cli.failure import fail
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
 
     try:
-        state = read_settings(root).root
+        state = settings_of(root).root
         lines = list_what(state, experiment, variant)
-    except (StoreError, UnknownVariant, ValueError, OSError) as error:
+    except (StoreError, UnknownVariant, ValueError) as error:
         fail(str(error))
     if as_json:
         typer.echo(json.dumps(lines_to_json(lines), ensure_ascii=False, indent=1))
@@ -42,6 +42,8 @@ def ls(
         print_lines(open_console(), lines)
     else:
         typer.echo(f"no experiments under {state.path}; try: geode sweep experiment=hook_ablation")
+    if any(map(is_damaged, lines)):
+        raise typer.Exit(1)
 
 
 def show(
@@ -58,13 +60,13 @@ def show(
     from analysis.terminal import open_console
     from experiments.store import StoreError
     from geode.cli.failure import fail
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
     from geode.records.timeline import TimelineNewer
 
     try:
-        state = read_settings(root).root
+        state = settings_of(root).root
         view = view_folder(state, find_folder(state, episode))
-    except (EpisodeNotFound, StoreError, TimelineNewer, ValueError, OSError) as error:
+    except (EpisodeNotFound, StoreError, TimelineNewer, ValueError) as error:
         fail(str(error))
     if as_json:
         typer.echo(json.dumps(view_to_json(view), ensure_ascii=False, indent=1))
@@ -114,14 +116,14 @@ def compare(
     from experiments.gate import EvidenceRefused
     from experiments.store import StoreError, list_experiments, load_cells
     from geode.cli.failure import fail
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
     from geode.llm.simulated import fault_table_hash
 
     names = [experiment, *(variants or ())]
     try:
-        state = read_settings(root).root
+        state = settings_of(root).root
         pairwise = any(map(is_log_path, names)) or names_arms(state, names, list_experiments(state))
-    except (StoreError, ValueError, OSError) as error:
+    except (StoreError, ValueError) as error:
         fail(str(error))
     if pairwise:
         if baseline or pairs or usage or with_exit_code:
@@ -133,7 +135,7 @@ def compare(
         known = load_truth(fault_table_hash())
         comparison = compare_cells(cells, baseline or cells[0].experiment.baseline, truth=known, only=variants or ())
         code = exit_code(comparison) if with_exit_code else 0
-    except (StoreError, EvidenceRefused, TruthRefused, ValueError, OSError) as error:
+    except (StoreError, EvidenceRefused, TruthRefused, ValueError) as error:
         fail(str(error))
     if as_json:
         typer.echo(json.dumps(comparison_to_json(comparison), ensure_ascii=False, allow_nan=False, indent=1))
@@ -154,7 +156,7 @@ def _compare_logs(root: Path | None, names: list[str], *, tasks: bool, as_json: 
     from analysis.terminal import open_console
     from experiments.store import StoreError
     from geode.cli.failure import fail
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
 
     if len(names) != 2:
         fail(f"give two logs to compare, not {len(names)}: geode compare A.eval B.eval")
@@ -162,7 +164,7 @@ def _compare_logs(root: Path | None, names: list[str], *, tasks: bool, as_json: 
         if any(map(is_log_path, names)):
             first, second = (read_run(Path(name)) for name in names)
         else:
-            first, second = read_arms(read_settings(root).root, *map(parse_arm, names))
+            first, second = read_arms(settings_of(root).root, *map(parse_arm, names))
         comparison = compare_runs(first, second)
     except (ArchiveError, LogsRefused, StoreError) as error:
         fail(str(error))
@@ -181,13 +183,13 @@ def truth(
     from analysis.truth import TruthRefused, distil_truth
     from experiments.store import StoreError, load_cells
     from geode.cli.failure import fail
-    from geode.config.settings import read_settings
+    from geode.cli.state import settings_of
     from geode.llm.simulated import fault_table_hash
     from geode.records.folder import write_atomically
 
     try:
-        table = distil_truth(load_cells(read_settings(root).root, experiment), fault_table_hash())
+        table = distil_truth(load_cells(settings_of(root).root, experiment), fault_table_hash())
         write_atomically(output, table.model_dump_json(by_alias=True, indent=1) + "\n")
-    except (StoreError, TruthRefused, ValueError, OSError) as error:
+    except (StoreError, TruthRefused, ValueError) as error:
         fail(str(error))
     typer.echo(f"{output}: {len(table.entries)} scaffolds on {len(table.entries[0].tasks)} tasks")

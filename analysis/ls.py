@@ -158,6 +158,18 @@ def lines_to_json(lines: Sequence[Line]) -> dict[str, Any]:
     return {"schema": LIST_SCHEMA, "items": [asdict(line) for line in lines]}
 
 
+def is_damaged(line: Line) -> bool:
+    """Say whether the line is of a record that cannot be read, or counts one."""
+    match line:
+        case ExperimentLine():
+            return bool(line.problem)
+        case CellLine():
+            return line.damaged > 0
+        case EpisodeLine():
+            return line.state == "damaged"
+    assert_never(line)
+
+
 def print_lines(console: Console, lines: Sequence[Line]) -> None:
     """Print a table of lines of one kind."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)

@@ -92,7 +92,10 @@ def view_folder(root: StateRoot, folder: Path) -> EpisodeView:
     """
     timeline = SessionFolder(folder).timeline
     if not timeline.exists() and not (folder / EPISODE_FILE).exists():
-        raise EpisodeNotFound(f"{folder} has neither {timeline.name} nor {EPISODE_FILE}: nothing happened in it yet")
+        raise EpisodeNotFound(
+            f"{folder} has neither {timeline.name} nor {EPISODE_FILE}: nothing happened in it yet;"
+            " geode ls EXPERIMENT VARIANT names the episodes"
+        )
     problems: list[str] = []
     record = _read_record(folder, problems)
     spec = _read_spec(folder, problems)
@@ -101,7 +104,10 @@ def view_folder(root: StateRoot, folder: Path) -> EpisodeView:
     if not timeline.exists():
         damaged = True
         problems.append(f"{timeline} is gone: what happened is not on record any more, the outcome is")
-    problems += [str(event["text"]) for event in events if event["seq"] is None]
+    elif record is not None and record.rounds and not events:
+        damaged = True
+        problems.append(f"{timeline} holds no event: what happened is not on record any more, the outcome is")
+    problems += [str(event["text"]) for event in events if _tells_of_a_lost_line(event)]
     problems += _gaps(events)
     if record is None and not damaged and spec is not None:
         problems.append(f"unfinished: there is no {EPISODE_FILE}; the next sweep sets it aside and runs it afresh")
@@ -112,7 +118,7 @@ def view_folder(root: StateRoot, folder: Path) -> EpisodeView:
         record=record,
         spec=spec,
         used_by=used_by,
-        events=tuple(event for event in events if event["seq"] is not None),
+        events=tuple(event for event in events if not _tells_of_a_lost_line(event)),
         problems=tuple(problems),
         damaged=damaged,
     )
@@ -154,10 +160,14 @@ def _read_spec(folder: Path, problems: list[str]) -> EpisodeSpec | None:
         return None
 
 
+def _tells_of_a_lost_line(event: dict[str, JsonValue]) -> bool:
+    return event.get("seq", 0) is None and "text" in event
+
+
 def _gaps(events: tuple[dict[str, JsonValue], ...]) -> Iterator[str]:
     expected = 1
     for event in events:
-        if not isinstance(seq := event["seq"], int):
+        if not isinstance(seq := event.get("seq"), int):
             continue
         if seq != expected:
             yield f"the timeline goes from event {expected - 1} to {seq}: what was between is not on record"

@@ -57,9 +57,10 @@ def _status(names: list[str], *, root: Path | None, as_json: bool) -> None:
     if len(names) != 1:
         _refuse("geode sweep status takes the name of one experiment; geode ls names them")
     try:
-        print_status(settings_of(root), names[0], as_json=as_json)
+        sound = print_status(settings_of(root), names[0], as_json=as_json)
     except StoreError as refusal:
         _refuse(str(refusal))
+    raise typer.Exit(0 if sound else 1)
 
 
 def _refuse(message: str) -> NoReturn:

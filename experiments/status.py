@@ -14,8 +14,8 @@ from geode.config.settings import Settings
 from geode.redaction import Redactor
 
 
-def print_status(settings: Settings, name: str, *, as_json: bool) -> None:
-    """Show, by variant, what is done, not done, damaged and set aside.
+def print_status(settings: Settings, name: str, *, as_json: bool) -> bool:
+    """Show, by variant, what is done, not done, damaged and set aside; return whether every record can be read.
 
     Raises:
         UnknownExperiment: if there is no experiment `name`.
@@ -30,7 +30,12 @@ def print_status(settings: Settings, name: str, *, as_json: bool) -> None:
     if as_json:
         body = {"schema": "geode.sweep_status/1", "experiment": name, "repeats": experiment.repeats, "variants": rows}
         console.out(json.dumps(body, ensure_ascii=False, indent=1), highlight=False)
-        return
+    else:
+        console.print(_table(rows))
+    return not any(row["damaged"] for row in rows.values())
+
+
+def _table(rows: dict[str, dict[str, int]]) -> Table:
     headings = ("planned", "done", "invalid", "unfinished", "lost", "damaged", "set aside")
     table = Table(box=None, pad_edge=False)
     table.add_column("variant", overflow="fold")
@@ -38,7 +43,7 @@ def print_status(settings: Settings, name: str, *, as_json: bool) -> None:
         table.add_column(heading, justify="right")
     for variant, row in rows.items():
         table.add_row(variant, *(str(row[heading.replace(" ", "_")]) for heading in headings))
-    console.print(table)
+    return table
 
 
 def _row(

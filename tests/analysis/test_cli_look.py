@@ -100,6 +100,16 @@ def test_ls_leads_from_experiments_to_an_episode_that_show_takes(root: Path) -> 
     assert "timeline.jsonl is gone" in geode("show", first, "--root", str(root)).stdout
 
 
+def test_a_damaged_record_in_a_list_is_in_the_exit_code(root: Path) -> None:
+    """A script that lists results must not take a lost one for a missing one."""
+    folder = next(path for path in root.glob("episodes/*/*"))
+    (folder / "episode.json").write_text("{", encoding="utf-8")
+    assert geode("ls", "--root", str(root)).exit_code == 0  # of an experiment only what is there is counted
+    assert geode("ls", "ablation", "--root", str(root)).exit_code == 1
+    (root / "experiments" / "ablation" / "experiment.yaml").write_text("[", encoding="utf-8")
+    assert geode("ls", "--root", str(root)).exit_code == 1
+
+
 def test_an_empty_root_says_how_to_begin(tmp_path: Path) -> None:
     """The first look comes before the first sweep."""
     result = geode("ls", "--root", str(tmp_path))

@@ -195,6 +195,26 @@ def test_a_torn_last_line_is_reported_and_the_rest_is_shown(root: StateRoot, cel
     assert "line 4 is cut off and was skipped" in screen(view)
 
 
+def test_lines_of_other_shapes_are_shown_raw(root: StateRoot, cells: list[Cell]) -> None:
+    """What a hand or another program wrote into the file is no reason to hide the rest."""
+    folder = folder_of(root, cells[0], (OPENED, PROMPT))
+    with (folder / "timeline.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"kind": "odd"}\n{"seq": "three", "at": 5}\n[]\n{"seq": null}\n')
+    view = view_folder(root, folder)
+    assert view.problems == ("timeline.jsonl line 6 is no object and was skipped",)
+    assert '{"kind": "odd"}' in screen(view)
+    assert "Mend the script." in screen(view)
+
+
+def test_a_timeline_without_events_is_no_record_of_many_rounds(root: StateRoot, cells: list[Cell]) -> None:
+    """An emptied file looks like an episode in which nothing happened."""
+    folder = folder_of(root, cells[0])
+    (folder / "timeline.jsonl").write_bytes(b"")
+    view = view_folder(root, folder)
+    assert view.damaged
+    assert "holds no event" in view.problems[0]
+
+
 def test_a_gap_in_the_timeline_is_reported(root: StateRoot, cells: list[Cell]) -> None:
     """Lines that were taken out must not go unnoticed."""
     folder = folder_of(root, cells[0])
