@@ -28,6 +28,7 @@ EXPERIMENT_KEYS = frozenset(
 
 _NAME_CHARS_MAX = 80
 _DIGEST_CHARS = 8
+_PLAIN_KEY = re.compile(r"(?:\+{0,2}|~)[A-Za-z0-9_./@:$-]+")
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.-]+")
 _PLAIN_LIST = re.compile(r"\[[A-Za-z0-9_-]+(?:,[A-Za-z0-9_-]+)*\]")
 
@@ -97,6 +98,8 @@ def how_to_quote(override: str) -> str:
     key, has_value, value = override.partition("=")
     if not has_value:
         return "an override is KEY=VALUE, for instance repeats=5"
+    if not _PLAIN_KEY.fullmatch(key):
+        return f"the key {key!r} takes the letters A to Z, digits and _ . / - only; quotes help a value, not a key"
     text = quoted(_unquoted(value))
     shell = f'{key}="{text}"' if not set(text) & set('"$`\\!') else shlex.quote(f"{key}={text}")
     return (

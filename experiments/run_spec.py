@@ -27,6 +27,8 @@ from geode.scaffold import (
 )
 
 ExperimentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
+_MODEL = r"^[^/\s]+/\S+$"
+_SHOWN_CHARS_MAX = 200
 _RESERVED_KEYS = frozenset({"_target_", "_recursive_", "_partial_", "_args_", "_convert_"})
 
 
@@ -81,7 +83,7 @@ class ToolEntry(_Node):
 class RoleBinding(_Node):
     """The model that plays a role, written `route/id`."""
 
-    model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
+    model: Annotated[str, Field(pattern=_MODEL)]
 
 
 _Bound = Annotated[RoleBinding, BeforeValidator(lambda value: {"model": value} if isinstance(value, str) else value)]
@@ -137,7 +139,7 @@ class ConfigTree(_Node):
     question: Annotated[str, Field(max_length=2_000)] = ""
     baseline: VariantName | None = None
     variants: dict[VariantName, tuple[str, ...]] = {}
-    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=2**63)], ...], Field(min_length=1)] = (0,)
     repeats: Annotated[int, Field(ge=1, le=100_000)]
     scaffold: ScaffoldTree = ScaffoldTree()
     prompt: PromptTree = PromptTree()
@@ -208,9 +210,14 @@ def build_run_spec(tree: Mapping[str, JsonValue], roots: Sequence[Path], preset:
         # JSON mode is strict about types (true is no number) and takes lists for tuples.
         config = ConfigTree.model_validate_json(json.dumps(tree), strict=True)
     except ValidationError as error:
-        raise InvalidSpec([_explain(detail, tree) for detail in error.errors()]) from error
-    if twice := [seed for seed in config.seeds if config.seeds.count(seed) > 1]:
-        raise InvalidSpec([Problem(path="seeds", text=f"{twice[0]!r} is named more than once; seeds must differ")])
+        details = error.errors()
+        # A list with a wrong item counts as too short besides; the item is what is to be mended.
+        items = {detail["loc"][:-1] for detail in details}
+        told = [detail for detail in details if not (detail["type"] == "too_short" and detail["loc"] in items)]
+        raise InvalidSpec([_explain(detail, tree) for detail in told]) from error
+    for path, values in (("seeds", config.seeds), ("suite.tasks", config.suite.tasks or ())):
+        if twice := [value for value in values if values.count(value) > 1]:
+            raise InvalidSpec([Problem(path=path, text=f"{twice[0]!r} is named more than once; name it once")])
     return RunSpec(
         name=config.name or (preset.replace("/", ".") if preset else None),
         question=config.question,
@@ -273,7 +280,7 @@ def _resolve(path: str, roots: Sequence[Path]) -> Path:
     for candidate in candidates:
         if candidate.exists():
             return candidate
-    raise FileNotFoundError(f"{path!r} does not exist; looked for {', '.join(map(str, candidates))}")
+    raise FileNotFoundError(f"{path!r} does not exist; looked for {', '.join(dict.fromkeys(map(str, candidates)))}")
 
 
 def _reserved(value: JsonValue | Mapping[str, JsonValue], path: tuple[str, ...]) -> Iterator[Problem]:
@@ -302,9 +309,23 @@ def _explain(detail: ErrorDetails, tree: Mapping[str, JsonValue]) -> Problem:
             return Problem(path=".".join(path), text="this key is missing and has no default")
         case "string_type" if isinstance(detail["input"], int | float):
             text += f"; quote it to keep it as text: {path[-1]}=\"'{detail['input']}'\""
+        case "string_pattern_mismatch" if detail["ctx"]["pattern"] == _MODEL:
+            text = "write route/id, such as 'simulated/apprentice'"
+        case "string_pattern_mismatch":
+            text = "write letters A to Z, digits and _ . - only, 80 at the most, beginning with a letter or a digit"
+        case "tuple_type":
+            text = f"write a list: {path[-1]}=[...]"
+        case "too_short":
+            text = "name at least one"
+        case "model_type" | "model_attributes_type":
+            text = f"set its keys one by one: {', '.join('.'.join((*path, key)) for key in _fields_at(path))}"
+        case "union_tag_not_found" | "union_tag_invalid":
+            text = "give it a kind: inline, file_sections or rules_folder"
         case "literal_error":
             text += nearest(str(detail["input"]), detail["ctx"]["expected"].replace("'", "").split(" or "))
-    return Problem(path=".".join(path), text=f"{detail['input']!r} is refused: {text}")
+    value = repr(detail["input"])
+    shown = value if len(value) <= _SHOWN_CHARS_MAX else f"{value[:_SHOWN_CHARS_MAX]}... ({len(value)} characters)"
+    return Problem(path=".".join(path), text=f"{shown} is refused: {text}")
 
 
 def _path_in(tree: Mapping[str, JsonValue], loc: Sequence[int | str]) -> tuple[str, ...]:

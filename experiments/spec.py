@@ -21,7 +21,12 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import CompactHydraException, HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    InterpolationResolutionError,
+    OmegaConfBaseException,
+)
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.catalogue import installed_choices, unknown_names
@@ -29,8 +34,10 @@ from experiments.config_dir import config_dir
 from experiments.overrides import EXPERIMENT_KEYS, how_to_quote, nearest, override_key, quoted, root_key, variant_name
 from experiments.records import VariantName
 from experiments.run_spec import InvalidSpec, Problem, RunSpec, build_run_spec
+from geode.redaction import clean_text
 
 _VERSION_BASE = "1.3"
+_USAGE = 2  # how Hydra's argument parser ends; a sweep never does
 _TEXT_KEYS = frozenset({"name", "baseline", "question"})
 _VALUE_FLAGS = re.compile(r"--?(cfg|c|package|p|config-(path|name|dir)|c[pnd]|info|i|experimental-rerun)")
 _VARIANTS: TypeAdapter[dict[VariantName, tuple[str, ...]]] = TypeAdapter(dict[VariantName, tuple[str, ...]])
@@ -93,12 +100,15 @@ def compose_variants(
     with _explained(arguments, loader):
         named = _named_variants(master)
         variants = []
-        for name, own, composed in _expand(OverridesParser.create(loader).parse_overrides(arguments), named):
+        overrides = OverridesParser.create(loader).parse_overrides(arguments)
+        several = bool(named) or any(override.is_sweep_override() for override in overrides)
+        for name, own, composed in _expand(overrides, named):
             config = loader.load_sweep_config(master, [_as_hydra_takes_it(override) for override in composed])
             try:
                 variants.append(VariantSpec(name=name, overrides=own, spec=_read(config, config.hydra)))
             except InvalidSpec as error:
-                problems = [Problem(path=f"variant {name}: {found.path}", text=found.text) for found in error.problems]
+                where = f"variant {name}: " if several else ""
+                problems = [Problem(path=f"{where}{found.path}", text=found.text) for found in error.problems]
                 raise InvalidSpec(problems) from error
         _refuse_two_experiments(variants)
     return tuple(variants)
@@ -127,6 +137,10 @@ def launch(task: Callable[[object], float], arguments: Sequence[str], sweep_dir:
     Raises:
         ConfigError: if the arguments do not compose to valid variants.
     """
+    for argument in arguments:
+        if clean_text(argument) != argument:
+            text = "it is no text in UTF-8; set the terminal to UTF-8, for instance LANG=C.UTF-8"
+            raise ConfigError(f"invalid configuration:\n  {argument!r}: {text}")
     _offer_installed()
     at = _first_override(arguments)
     own = [_quoted_if_group(argument) for argument in arguments]
@@ -140,6 +154,9 @@ def launch(task: Callable[[object], float], arguments: Sequence[str], sweep_dir:
     except CellFailed as failure:
         return failure.exit_code
     except SystemExit as stop:
+        if stop.code == _USAGE:
+            text = "of its own geode has --plan, --root PATH and --json; geode sweep --help shows the rest"
+            raise ConfigError(f"these arguments are not understood: {' '.join(arguments)}\n  {text}") from stop
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     finally:
         sys.argv = before
@@ -168,12 +185,17 @@ def _read(config: DictConfig, hydra_node: HydraConf) -> RunSpec:
 
 
 def _named_variants(master: DictConfig) -> dict[str, tuple[str, ...]]:
-    tree = OmegaConf.to_container(master.variants, resolve=True, throw_on_missing=True)
+    # `~variants` takes the whole key out; what is left is this one configuration.
+    tree = OmegaConf.to_container(master.variants, resolve=True, throw_on_missing=True) if "variants" in master else {}
     try:
         return dict(_VARIANTS.validate_python(tree))
     except ValidationError as error:
         problems = [
-            Problem(path=".".join(("variants", *map(str, detail["loc"]))), text=f"{detail['input']!r}: {detail['msg']}")
+            Problem(
+                path=".".join(("variants", *map(str, detail["loc"]))),
+                text=f"{detail['input']!r} is refused; a variant is written NAME: [OVERRIDES], with the letters A to Z,"
+                " digits and _ . + = - in its name",
+            )
             for detail in error.errors()
         ]
         raise InvalidSpec(problems) from error
@@ -190,8 +212,8 @@ def _expand(
         if not override.is_sweep_override():
             common.append(line)
         elif root_key(line) in EXPERIMENT_KEYS:
-            text = "all variants of an experiment share this key, so it cannot be swept over; give it one value"
-            raise InvalidSpec([Problem(path=override_key(line), text=f"{text}, for instance a list: [...]")])
+            text = "all variants of an experiment share this key, so it cannot be swept over; give it one value: a list"
+            raise InvalidSpec([Problem(path=override_key(line), text=f"{text} as [a,b], a text with commas in quotes")])
         elif not override.is_discrete_sweep():
             raise InvalidSpec([Problem(path=override_key(line), text=f"{line!r} has no end; name the values")])
         else:
@@ -306,22 +328,27 @@ def _explain(error: Exception, arguments: Sequence[str], loader: ConfigLoader) -
         text = f"{key}: there is no key {last!r}{nearest(last, _known_under(parent, loader))}"
         return f"{text}; an option that the hook has and its file does not is set with +{key}=..." if hooks else text
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
-        return f"{cause.full_key}: {str(cause).splitlines()[0]}"
-    return str(error).strip().split("\nSee https", maxsplit=1)[0].replace("\n", "\n  ")
+        as_text = "; to keep ${...} as text, write \\${...}" if isinstance(cause, InterpolationResolutionError) else ""
+        return f"{cause.full_key}: {str(cause).splitlines()[0]}{as_text}"
+    return _explain_words(str(error).strip().split("\nSee https", maxsplit=1)[0], loader)
+
+
+def _explain_words(text: str, loader: ConfigLoader) -> str:
+    """Say what to do next, where Hydra says only what is wrong, or what to do in a file of its own."""
+    if named := re.match(r"Could not override '([^']*)'", text):
+        return f"{named[1] or '='}: there is no such group{nearest(named[1], _known_under('', loader))}"
+    if named := re.match(r"Multiple values for (\S+)\.", text):
+        return f"{named[1]}: it has a value already; replace it with {named[1]}=..., without +"
+    if named := re.match(r"Could not delete from config\. '([^']*)'", text):
+        return f"{named[1]}: there is nothing of this name to take out; --cfg job shows what there is"
+    return text.replace("\n", "\n  ")
 
 
 def _known_under(parent: str, loader: ConfigLoader) -> Iterator[str]:
     """Return the keys under `parent` in the configuration without overrides; for a group its choices, too."""
     config = loader.load_configuration("config", [], RunMode.RUN)
     node = OmegaConf.select(config, parent) if parent else config
-    yield from loader.get_group_options(parent.replace(".", "/")) if parent else _groups(loader, "")
+    groups = (str(group) for group in config.hydra.runtime.choices if not str(group).startswith("hydra/"))
+    yield from loader.get_group_options(parent.replace(".", "/")) if parent else groups
     if isinstance(node, DictConfig):
         yield from (str(key) for key in node if key != "hydra")
-
-
-def _groups(loader: ConfigLoader, parent: str) -> Iterator[str]:
-    for group in loader.list_groups(parent):
-        path = f"{parent}/{group}".strip("/")
-        if path != "hydra":
-            yield path
-            yield from _groups(loader, path)

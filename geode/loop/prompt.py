@@ -30,10 +30,12 @@ def read_sections(path: Path, sections: Sequence[str] = ()) -> PromptSource:
     marks = list(_HEADING.finditer(text))
     bodies = {
         mark[1]: text[mark.end() : following.start() if following else len(text)].strip()
-        for mark, following in zip(marks, [*marks[1:], None], strict=True)
+        for mark, following in zip(marks, [*marks[1:], None], strict=False)  # a file may have no heading at all
     }
     if missing := [name for name in sections if name not in bodies]:
-        raise PromptSourceError(f"{path} has no section {missing[0]!r}; it has {', '.join(map(repr, bodies))}")
+        raise PromptSourceError(
+            f"{path} has no section {missing[0]!r}; it has {', '.join(map(repr, bodies)) or 'none'}"
+        )
     chosen = "\n\n".join(f"## {name}\n{bodies[name]}" for name in sections)
     return PromptSource(kind="file_sections", origin=f"{path.name}#{','.join(sections)}", text=chosen)
 

@@ -116,6 +116,9 @@ def test_another_sweeper_runs_one_job_a_cell(geode: Command) -> None:
 
 REFUSED = {
     ("sweep", "hooks=[],[requier_test_run]"): "did you mean 'require_test_run'",
+    ("sweep", "question='\udcec\udc97'"): "it is no text in UTF-8; set the terminal to UTF-8",
+    ("sweep", "--plann"): "of its own geode has --plan, --root PATH and --json",
+    ("run", "repair.per_prompt=-1"): "\n  repair.per_prompt: -1 is refused",
     ("sweep", "question=정확도"): "\"'정확도'\"",
     ("sweep", "+variants.a=['repair.per_prompt=-1']"): "variant a: repair.per_prompt: -1 is refused",
     ("sweep", "repair=2,default"): "are the same scaffold",

@@ -62,6 +62,14 @@ def test_a_missing_section_is_refused_with_those_that_there_are(book: Path) -> N
         read_sections(book, ["One", "Tow words"])
 
 
+def test_a_file_without_headings_has_no_section(tmp_path: Path) -> None:
+    """A text file that was never meant to be cut up."""
+    path = tmp_path / "notes.md"
+    path.write_text("No heading here.", encoding="utf-8")
+    with pytest.raises(PromptSourceError, match="has no section 'One'; it has none"):
+        read_sections(path, ["One"])
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (256 * 1024 + 1), None])
 def test_what_cannot_be_read_is_refused_by_name(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "rules.md"
