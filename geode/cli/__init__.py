@@ -7,7 +7,7 @@ from io import TextIOWrapper
 import typer
 
 from geode.cli import ask, effects, sessions
-from geode.cli.failure import Commands
+from geode.cli.failure import INTERRUPTED, Commands
 
 COMMANDS_GROUP = "geode.commands"
 
@@ -45,7 +45,11 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     if isinstance(sys.stdin, TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
-    build()()
+    try:
+        command = build()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    command()
 
 
 def _version(wanted: bool) -> None:
