@@ -24,6 +24,7 @@ from geode.config.settings import Settings
 
 _POLL_S = 0.05
 _BUSY = re.compile(r"Could not set lock on file|different configuration than existing connections")
+_OF_THE_DISK = re.compile(r"Permission denied|No space left|Read-only file system|quota")  # no reason to delete it
 _HOLDER = re.compile(r"Conflicting lock is held in (.+?\(PID \d+\))")
 _READ_ONLY = "SET TimeZone='UTC'; SET enable_external_access=false; SET lock_configuration=true"
 _REBUILD = "delete it, run `geode archive rebuild`, and import your archives again"
@@ -233,15 +234,20 @@ class Warehouse:
             lock.release()
 
     def _open(self, deadline: float, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-        if not read_only and self.path.is_file() and not self.path.stat().st_size:
-            self.path.unlink()  # a disk that was full leaves an empty file, which DuckDB refuses
+        # A full disk leaves half a header, which DuckDB then refuses: a file is made whole, or not at all.
+        made = not read_only and not (self.path.exists() and self.path.stat().st_size)
+        if made:
+            self.path.unlink(missing_ok=True)
         while True:
             try:
                 return duckdb.connect(self.path, read_only=read_only)
             except duckdb.Error as error:
                 text = str(error)
+                if made:
+                    self.path.unlink(missing_ok=True)
                 if not _BUSY.search(text):
-                    raise WarehouseUnreadable(f"{self.path} cannot be opened ({text}); {_REBUILD}") from error
+                    way_out = "make room, or repair its permissions" if _OF_THE_DISK.search(text) else _REBUILD
+                    raise WarehouseUnreadable(f"{self.path} cannot be opened ({text}); {way_out}") from error
                 if time.monotonic() >= deadline:
                     holder = _HOLDER.search(text)
                     wait_s = self.read_wait_s if read_only else self.write_wait_s
@@ -291,7 +297,7 @@ def _attributed(path: Path, place: str) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        way_out = f"; {_REBUILD}" if "Corrupt" in str(error) else ""
+        way_out = f"; {_REBUILD}" if "Corrupt" in str(error) else "; make room" if "No space" in str(error) else ""
         raise WarehouseError(f"nothing was written to {path}; {place}: {error}{way_out}") from error
 
 
