@@ -21,6 +21,7 @@ from analysis.cell_rows import SOURCE, cell_rows
 from experiments.sinks import Cell, CellSink
 from geode.canonical import content_hash
 from geode.config.settings import Settings
+from geode.redaction import clean_text
 
 _POLL_S = 0.05
 _BUSY = re.compile(r"Could not set lock on file|different configuration than existing connections")
@@ -111,17 +112,19 @@ class Writing:
 class Reading:
     """A read-only connection that cannot reach files, the network, or its own configuration."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
         self._connection = connection
+        self._path = path
 
     def query(self, sql: str, parameters: Mapping[str, object] | None = None, *, limit: int | None = None) -> Table:
         """Return the rows of `sql`, or the first `limit` of them.
 
         Raises:
             QueryRefused: if the SQL is wrong, is not one statement, or wants to write.
+            WarehouseUnreadable: if what it reads is damaged.
         """
         with ThreadPoolExecutor(max_workers=1) as thread:
-            answer = thread.submit(self._answer, sql, dict(parameters or {}), limit)
+            answer = thread.submit(self._answer, clean_text(sql), dict(parameters or {}), limit)
             try:
                 return answer.result()
             except KeyboardInterrupt:
@@ -139,6 +142,8 @@ class Reading:
             columns = result.description or ()
             rows = result.fetchall() if limit is None else result.fetchmany(limit + 1)
         except duckdb.Error as error:
+            if "Corrupt" in str(error):
+                raise WarehouseUnreadable(f"{self._path} is damaged ({error}); {_REBUILD}") from error
             raise QueryRefused(str(error)) from error
         return Table(
             columns=tuple(str(column[0]) for column in columns),
@@ -209,7 +214,7 @@ class Warehouse:
         with contextlib.closing(self._open(time.monotonic() + self.read_wait_s, read_only=True)) as connection:
             _refuse_newer(_state(connection), self.path)
             connection.execute(_READ_ONLY)
-            yield Reading(connection)
+            yield Reading(connection, self.path)
 
     @contextlib.contextmanager
     def _only_writer(self) -> Iterator[None]:

@@ -81,6 +81,7 @@ def test_a_table_is_cut_only_with_a_word_about_it(root: Path) -> None:
         ("COPY (SELECT 1) TO '/nonexistent/out.csv'", "file system operations are disabled"),
         ("", "the SQL has no statement"),
         ("SELECT 1; SELECT 2", "the SQL has 2 statements; give one"),
+        ("SELECT \udced", 'column "\ufffd" was not found'),
     ],
 )
 def test_bad_sql_says_why_and_what_there_is(sql: str, cause: str, root: Path) -> None:

@@ -307,6 +307,8 @@ def test_a_damaged_block_says_how_the_warehouse_is_made_anew(warehouse: Warehous
     warehouse.path.write_bytes(whole[: len(whole) // 4] + bytes(len(whole) // 2) + whole[-(len(whole) // 4) :])
     with pytest.raises(WarehouseError, match="geode archive rebuild"):
         sink.write(maker.cell(make_experiment(), "baseline"))
+    with pytest.raises(WarehouseUnreadable, match=r"geode\.duckdb is damaged.*geode archive rebuild"):
+        rows(warehouse, "SELECT * FROM episodes")
 
 
 @pytest.mark.slow
