@@ -21,6 +21,9 @@ def factory(kind: Callable[..., DecisionHook], options_type: type[HookOptions]) 
     """Return the factory of a hook class that is made from its validated options."""
 
     def build(options: dict[str, JsonValue]) -> DecisionHook:
+        if unknown := sorted(set(options) - set(options_type.model_fields)):
+            takes = ", ".join(options_type.model_fields) or "none"
+            raise ValueError(f"{', '.join(unknown)}: no such option; it takes {takes}")
         return kind(options_type.model_validate(options))
 
     return build
