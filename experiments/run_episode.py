@@ -164,7 +164,7 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
     return _Attempt(session_id=session_id, result=result)
 
 
-def _raise_if_of_the_disk(error: Exception, workspace: Path) -> None:
+def _raise_if_of_the_disk(error: BaseException, workspace: Path) -> None:
     if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
         raise error
     if isinstance(error, shutil.Error):
@@ -183,11 +183,14 @@ def _judge(attempt: _Attempt, task: Task, workspace: Path) -> Outcome:
     if attempt.problem:
         return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the session broke: {attempt.problem}",))
     try:
-        return task.verify(workspace)
-    except Exception as error:  # noqa: BLE001
+        outcome: object = task.verify(workspace)
+        if not isinstance(outcome, Outcome):
+            raise TypeError(f"it returned {outcome!r:.80}, which is no experiments.suite.Outcome")
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         _raise_if_of_the_disk(error, workspace)
         # A verifier is a suite's own code. If it breaks, nothing is known about the agent.
         return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the verifier broke: {_shown(error)}",))
+    return outcome
 
 
 def _record(
@@ -257,7 +260,7 @@ def _cpu_s() -> float:
     return time.process_time() + children.children_user + children.children_system
 
 
-def _shown(error: Exception) -> str:
+def _shown(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:_SHOWN_CHARS_MAX]
 
 

@@ -159,7 +159,7 @@ def _prove(task: Task, state: _EndState) -> None:
 def _outcome(task: Task, state: _EndState, workspace: Path) -> Outcome:
     try:
         outcome: object = task.verify(workspace)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _Problem(
             f"{state.place}: the verifier raised {type(error).__name__}: {error}; every such episode would be INVALID"
         ) from error

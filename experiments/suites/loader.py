@@ -168,7 +168,7 @@ def _suite_folder(name: str) -> Path:
         where = f"entry point {entry.name} = {entry.value} of the group {ENTRY_POINT_GROUP}"
         try:
             package = entry.load()
-        except Exception as error:  # whatever foreign code raises on import is that suite's fault, and is named so
+        except (Exception, SystemExit) as error:  # whatever foreign code raises on import is that suite's fault, and is named so
             raise SuiteError(f"{where} cannot be imported ({error!r}); repair or uninstall its package") from error
         if not getattr(package, "__path__", None):
             raise SuiteError(f"{where} is no package; name the package whose folder holds suite.yaml")
@@ -251,7 +251,7 @@ def _load_verifier(path: Path, files: tuple[Path, ...], module_name: str) -> Ver
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's verifier raises on import is that file's fault, and is named so
+    except (Exception, SystemExit) as error:  # whatever a verifier raises on import is that file's fault, and named so
         del sys.modules[module_name]
         raise SuiteError(f"{path} cannot be loaded ({error!r}); run it by itself to see where it fails") from error
     verify = getattr(module, "verify", None)

@@ -2,6 +2,7 @@
 
 import errno
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from experiments.episode import EpisodeRecord
 from experiments.plan import EpisodeSpec, make_plan
 from experiments.run_episode import EpisodeParts, run_episode
 from experiments.store import EpisodeStore
-from experiments.suite import Outcome, OutcomeKind, Task
+from experiments.suite import Outcome, OutcomeKind, Task, Verifier
 from geode.clock import ManualClock
 from geode.config.paths import StateRoot
 from geode.executor.policy import Mode
@@ -118,6 +119,21 @@ async def test_a_verifier_that_breaks_makes_the_episode_invalid(bench: Bench, tm
     record = await bench.run(ScriptedOpener(do_the_task), task)
     assert record.outcome.reasons == ("the verifier broke: ZeroDivisionError: in the verifier",)
     assert (record.outcome.kind, record.rounds) == (OutcomeKind.INVALID, 3)
+
+
+@pytest.mark.parametrize(
+    ("verify", "reason"),
+    [
+        (lambda _: sys.exit(3), "SystemExit: 3"),
+        (lambda _: True, "TypeError: it returned True, which is no experiments.suite.Outcome"),
+    ],
+)
+async def test_a_verifier_that_exits_or_says_something_else_costs_its_episode_only(
+    bench: Bench, tmp_path: Path, verify: Verifier, reason: str
+) -> None:
+    """A script made into a verifier ends with `sys.exit`, and must not end the run of a night with it."""
+    record = await bench.run(ScriptedOpener(do_the_task), make_task(tmp_path, "csv_a", bench.task.task_hash, verify))
+    assert record.outcome.reasons == (f"the verifier broke: {reason}",)
 
 
 async def test_fixtures_that_cannot_be_read_make_the_episode_invalid(bench: Bench, tmp_path: Path) -> None:

@@ -231,6 +231,7 @@ def empty(suite: Path) -> None:
         (drop("first/verify.py"), r"first/verify\.py is missing; write one with `def verify"),
         (put("first/verify.py", "def check(): ...\n"), r"first/verify\.py defines no function verify; add `def verify"),
         (put("first/verify.py", "import no_such_thing\n"), r"first/verify\.py cannot be loaded .*no_such_thing.*; run"),
+        (put("first/verify.py", "import sys\nsys.exit(7)\n"), r"first/verify\.py cannot be loaded \(SystemExit"),
         (put("first/verify.py", "def verify(:\n"), r"first/verify\.py cannot be loaded \(SyntaxError"),
     ],
 )
