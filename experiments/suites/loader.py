@@ -168,7 +168,7 @@ def _suite_folder(name: str) -> Path:
         where = f"entry point {entry.name} = {entry.value} of the group {ENTRY_POINT_GROUP}"
         try:
             package = entry.load()
-        except (Exception, SystemExit) as error:  # whatever foreign code raises on import is that suite's fault, and is named so
+        except (Exception, SystemExit) as error:  # whatever it raises on import is that suite's fault, and named so
             raise SuiteError(f"{where} cannot be imported ({error!r}); repair or uninstall its package") from error
         if not getattr(package, "__path__", None):
             raise SuiteError(f"{where} is no package; name the package whose folder holds suite.yaml")
