@@ -37,10 +37,11 @@ def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
     return {**kept, "HOME": str(home), "COLUMNS": "140", **(more or {})}
 
 
-def geode(home: Path, *arguments: str, stdin: str = "", more: Mapping[str, str] | None = None) -> Ran:
-    """Run `geode` to its end."""
+def geode(home: Path, *arguments: str, stdin: str = "", more: Mapping[str, str] | None = None, before: str = "") -> Ran:
+    """Run `geode` to its end. `before` is what the shell does first, such as `ulimit -f 40` or `exec <&-`."""
+    shell = ["/bin/sh", "-c", f'{before}; exec "$@"', "sh"] if before else []
     done = subprocess.run(
-        [str(GEODE), *arguments],
+        [*shell, str(GEODE), *arguments],
         input=stdin,
         capture_output=True,
         text=True,

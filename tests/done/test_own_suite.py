@@ -85,7 +85,10 @@ def test_the_tests_of_a_new_hook_pass(made: tuple[Path, dict[str, str]]) -> None
         (("suite.name=my_suite",), "a suite of yours is given by its folder, as suite=./my_suite"),
         (("suite=./nowhere",), "no folder './nowhere'; give the path of a folder that holds suite.yaml"),
         (("hooks=[my_hook]", "hooks.my_hook.every_changes=2"), "is set with +hooks.my_hook.every_changes="),
-        (("hooks=[my_hook]", "+hooks.my_hook.evry=2"), "'my_hook' does not take these options (evry: Extra inputs"),
+        (
+            ("hooks=[my_hook]", "+hooks.my_hook.evry=2"),
+            "'my_hook' does not take these options (evry: no such option; it takes every_changes",
+        ),
         (("hooks=[my_hok]",), "there is no choice 'my_hok'; did you mean 'my_hook'?"),
     ],
 )
