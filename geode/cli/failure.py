@@ -1,5 +1,9 @@
 """How a command fails: one message on standard error, one exit code, no traceback."""
 
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -18,6 +22,7 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             raise  # the reader has seen enough, as in `geode ls | head`; Typer ends without a word
         except OSError as error:
+            _give_up_output_that_fails()
             fail(disk_failure(error))
         except KeyboardInterrupt:
             fail("interrupted; what was stored before is kept", INTERRUPTED)
@@ -27,6 +32,15 @@ def fail(message: str, code: int = 1) -> NoReturn:
     """End the command with `message` and `code`."""
     typer.echo(f"geode: {message}", err=True)
     raise typer.Exit(code)
+
+
+def _give_up_output_that_fails() -> None:
+    """Keep Python from failing once more, in words of its own, on what is still buffered when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError), Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def disk_failure(error: OSError) -> str:
