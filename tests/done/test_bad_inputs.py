@@ -110,10 +110,10 @@ def rules_in_a_file(root: Path) -> None:
 
 CONFIGURATION = {
     "unknown hook": Bad(
-        typed=("sweep", "hooks=[],[require_tests]"),
+        typed=("run", "hooks=[require_tests]"),
         named=("hooks: there is no choice 'require_tests'",),
         next_step="did you mean 'require_test_run'",
-        way=Way.INSTALLED,
+        way=Way.COMPOSED,
     ),
     "unknown option of a hook": Bad(
         typed=("run", "hooks=[stop_repeats]", "+hooks.stop_repeats.allow=3"),
@@ -233,7 +233,11 @@ PLACES = {
         way=Way.INSTALLED,
     ),
     "a root below a file": Bad(
-        typed=SWEEP, root="{root}/geode.duckdb/x", code=1, named=("{root}/geode.duckdb/x",), next_step="another place"
+        typed=("ask", "Look."),
+        root="{root}/geode.duckdb/x",
+        code=1,
+        named=("{root}/geode.duckdb/x",),
+        next_step="another place",
     ),
     "a home that moves with the folder": Bad(
         typed=("sessions", "ls"),
@@ -287,7 +291,11 @@ QUESTIONS = {
         typed=("compare", "kep"), code=1, named=("'kep' under {root}",), next_step="did you mean 'kept'"
     ),
     "unknown variant": Bad(
-        typed=("ls", "kept", "hooks=stop_repeat"), code=1, named=("'hooks=stop_repeat'",), next_step="did you mean"
+        typed=("ls", "kept", "hooks=stop_repeat"),
+        code=1,
+        named=("'hooks=stop_repeat'",),
+        next_step="did you mean",
+        way=Way.INSTALLED,
     ),
     "unknown episode": Bad(
         typed=("show", "0000000"), code=1, named=("'0000000'", "{root}"), next_step="geode ls names what there is"
@@ -338,7 +346,8 @@ DAMAGE = {
         ground=torn("experiments/kept/experiment.yaml"),
     ),
     "an experiment that calls code": Bad(
-        typed=SWEEP,
+        typed=("compare", "kept"),
+        code=1,
         named=("{root}/experiments/kept/experiment.yaml", "python/name"),
         next_step="restore it from a copy",
         ground=replaced("experiments/kept/experiment.yaml", "question: ''", "question: !!python/name:os.system"),
