@@ -508,6 +508,17 @@ def test_the_installed_command_refuses_it_like_that_too(name: str, root: Path) -
     test_it_is_refused_in_words_that_help_and_nothing_is_lost(name, root)
 
 
+def test_a_damaged_episode_is_moved_when_told_and_run_afresh(root: Path) -> None:
+    """A record that cannot be read is evidence, too: it is set aside as it is."""
+    victim = min(root.glob("episodes/*/*/episode.json"))
+    torn("episodes/*/*/episode.json")(root)
+    damaged = victim.read_bytes()
+    mended = here(root.parent, *SWEEP, "repeats=1", "damaged=set_aside", "--root", str(root))
+    assert mended.code == 0, mended.err
+    assert [path.read_bytes() for path in root.glob("set_aside/*/episode.json")] == [damaged]
+    assert json.loads(victim.read_bytes())["episode_key"] == victim.parent.name
+
+
 def test_a_second_sweep_on_the_same_root_names_the_first(root: Path) -> None:
     """Two of them would set each other's episodes aside."""
     before = content(root)
