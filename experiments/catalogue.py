@@ -11,7 +11,8 @@ from experiments.run_spec import Problem, RunSpec
 from experiments.suites.loader import ENTRY_POINT_GROUP, suite_names
 from geode.hooks.library import build_hooks
 from geode.llm.errors import ConfigurationError
-from geode.serve.catalogues import HOOKS_GROUP, check_model, hook_factories, hook_names, tool_names
+from geode.llm.routes import check_launchable
+from geode.serve.catalogues import HOOKS_GROUP, hook_factories, hook_names, tool_names
 
 SINKS_GROUP = "geode.sinks"
 
@@ -59,6 +60,6 @@ def _unknown(spec: RunSpec) -> Iterator[Problem]:
             yield Problem(path="tracking.sinks", text=text)
     for role, model in spec.roles.items():
         try:
-            check_model(model, role)
+            check_launchable(model)
         except ConfigurationError as error:
             yield Problem(path=f"role.{role}.model", text=str(error))

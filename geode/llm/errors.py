@@ -4,7 +4,6 @@ LLMError
 ├── ConfigurationError     change the configuration; no request was sent
 │   └── RouteRefused       the route exists, this model or purpose is not admitted on it
 ├── TransientError         the same request may succeed later
-├── RequestRefused         the provider will not take this request as it is
 ├── ContextOverflow        send less
 ├── ResponseInvalid        the provider answered, in a form that nobody agreed on
 └── RecordingDiverged      a replay was asked for something that was not recorded
@@ -13,8 +12,6 @@ LLMError
 
 class LLMError(Exception):
     """A model call that gave no response."""
-
-    retryable = False
 
 
 class ConfigurationError(LLMError):
@@ -27,12 +24,6 @@ class RouteRefused(ConfigurationError):  # noqa: N818  (named by what happened)
 
 class TransientError(LLMError):
     """The provider or the network failed in a way that passes."""
-
-    retryable = True
-
-
-class RequestRefused(LLMError):  # noqa: N818  (named by what happened)
-    """The provider refused the request itself."""
 
 
 class ContextOverflow(LLMError):  # noqa: N818  (named by what happened)

@@ -5,7 +5,6 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from geode.hooks.library import LIBRARY, HookFactory
-from geode.llm.routes import ARCHIVED, LAUNCHABLE, check_launchable
 from geode.tools.catalogue import TOOLS
 
 HOOKS_GROUP = "geode.hooks"
@@ -41,21 +40,3 @@ def hook_names() -> tuple[str, ...]:
 def tool_names() -> tuple[str, ...]:
     """Return the names that a tool plan may list."""
     return tuple(TOOLS)
-
-
-def known_models() -> tuple[str, ...]:
-    """Return the models that a configuration may name: those that can be launched, then those only on record."""
-    return (*LAUNCHABLE, *ARCHIVED)
-
-
-def check_model(model: str, role: str) -> None:
-    """Check that new episodes may have `model` play `role`. A model that is only on record is known, and refused.
-
-    Raises:
-        ConfigurationError: naming the role, the model and what may be used instead.
-    """
-    try:
-        check_launchable(model)
-    except Exception as error:
-        error.add_note(f"role {role!r}")
-        raise

@@ -19,11 +19,11 @@ from experiments.records import Caps, TaskRef, Variant, episode_key
 from experiments.run_spec import RunSpec, build_run_spec
 from experiments.spec import ConfigError, compose_spec
 from geode.hooks.library import ABLATED, LIBRARY
+from geode.llm import routes
 from geode.llm.apprentice.faults import FaultName, Where
 from geode.llm.apprentice.hearing import Hearing, StepKind
 from geode.llm.simulated import shipped_table
 from geode.loop.prompt import system_prompt
-from geode.serve.catalogues import known_models
 from geode.tools.catalogue import TOOLS
 
 pytestmark = pytest.mark.slow  # a composition costs 0.1 s, and there are many
@@ -196,7 +196,7 @@ def test_the_archived_roles_are_known_as_recorded_and_refused_with_the_reason() 
         assert f"{model!r} is bound as run-2606 has it on record" in line
         assert "replayed from those records, not launched" in line
         assert line.endswith("bind the role to one of simulated/apprentice")
-    assert set(recorded.values()) <= set(known_models())
+    assert set(recorded.values()) <= {*routes.LAUNCHABLE, *routes.ARCHIVED}
 
 
 def test_the_archived_roles_are_kept_by_the_specification_that_is_refused() -> None:
