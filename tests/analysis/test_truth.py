@@ -1,5 +1,6 @@
 """A truth is shown only where it was measured: same scaffold, same tasks, same table of faults."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,13 @@ def test_only_complete_simulated_runs_become_a_truth() -> None:
         distil_truth(real, "t")
     with pytest.raises(TruthRefused, match="no measured episode of b"):
         distil_truth(make_cells({"baseline": {"a": "P", "b": "I"}}), "t")
+
+
+def test_a_run_that_has_not_ended_is_no_truth_yet() -> None:
+    """A long run is looked at while it runs, and its shares then are not those that it will end with."""
+    half = [replace(cell, episodes=cell.episodes[:-1]) for cell in CELLS]
+    with pytest.raises(TruthRefused, match="19 of 20 episodes"):
+        distil_truth(half, "t")
 
 
 def test_the_shipped_truth_can_be_read_where_it_is_there() -> None:

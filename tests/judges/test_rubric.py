@@ -28,6 +28,13 @@ def test_the_good_end_is_one_whichever_way_the_dimension_points() -> None:
     assert RISK.model_copy(update={"direction": Direction.HIGHER}).normalised(10) == 1.0
 
 
+@pytest.mark.parametrize("value", [0.99, 10.01])
+def test_a_value_outside_its_range_is_refused_by_name(value: float) -> None:
+    """Whoever normalises by hand gets the same answer as a judge does: no, and where."""
+    with pytest.raises(ValueError, match="risk: .* is outside 1 to 10"):
+        RISK.normalised(value)
+
+
 @pytest.mark.parametrize("given_", ["7", "8/10", True, None, math.nan, [7]])
 def test_what_is_no_number_is_unscored(given_: JsonValue) -> None:
     """CASEBOOK R50: no verdict must not become the minimum, and `true` is not 1."""
