@@ -31,7 +31,7 @@ def test_the_good_end_is_one_whichever_way_the_dimension_points() -> None:
 @pytest.mark.parametrize("value", [0.99, 10.01])
 def test_a_value_outside_its_range_is_refused_by_name(value: float) -> None:
     """Whoever normalises by hand gets the same answer as a judge does: no, and where."""
-    with pytest.raises(ValueError, match="risk: .* is outside 1 to 10"):
+    with pytest.raises(ValueError, match=r"risk: .* is outside 1 to 10"):
         RISK.normalised(value)
 
 
