@@ -12,7 +12,7 @@ from experiments.suites.loader import ENTRY_POINT_GROUP, suite_names
 from geode.hooks.library import build_hooks
 from geode.llm.errors import ConfigurationError
 from geode.llm.routes import check_launchable
-from geode.serve.catalogues import HOOKS_GROUP, hook_factories, hook_names, tool_names
+from geode.serve.catalogues import HOOKS_GROUP, hook_code, hook_factories, hook_names, tool_names
 
 SINKS_GROUP = "geode.sinks"
 
@@ -20,6 +20,12 @@ SINKS_GROUP = "geode.sinks"
 def unknown_names(spec: RunSpec) -> list[Problem]:
     """Return a problem for each name that nothing is registered under, with the nearest one that is."""
     return list(_unknown(spec))
+
+
+def with_hook_code(spec: RunSpec) -> RunSpec:
+    """Return the cell with the code of packages' hooks in its scaffold: a changed hook is another scaffold."""
+    hooks = tuple(hook.model_copy(update={"code": hook_code(hook.name)}) for hook in spec.scaffold.hooks)
+    return spec.model_copy(update={"scaffold": spec.scaffold.model_copy(update={"hooks": hooks})})
 
 
 def sink_names() -> tuple[str, ...]:

@@ -157,8 +157,14 @@ def _differences(asked: Asked, on_record: ExperimentRecord) -> Iterator[str]:
         if known is not None and (known.scaffold_id, known.roles) != (variant.scaffold_id, variant.roles):
             yield (
                 f"variant {variant.name!r}: scaffold {known.scaffold_id} with {known.roles} on record,"
-                f" {variant.scaffold_id} with {variant.roles} asked"
+                f" {variant.scaffold_id} with {variant.roles} asked{_code_changes(variant.scaffold, known.scaffold)}"
             )
+
+
+def _code_changes(new: Scaffold, old: Scaffold) -> str:
+    was = {hook.name: hook.code for hook in old.hooks}
+    changed = sorted(hook.name for hook in new.hooks if hook.name in was and was[hook.name] != hook.code)
+    return f"; the code of the hook {', '.join(changed)} has changed" if changed else ""
 
 
 def _task_changes(new: Sequence[TaskRef], old: Sequence[TaskRef]) -> str:

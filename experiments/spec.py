@@ -29,7 +29,7 @@ from omegaconf.errors import (
 )
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.catalogue import installed_choices, unknown_names
+from experiments.catalogue import installed_choices, unknown_names, with_hook_code
 from experiments.config_dir import config_dir
 from experiments.overrides import EXPERIMENT_KEYS, how_to_quote, nearest, override_key, quoted, root_key, variant_name
 from experiments.records import VariantName
@@ -181,7 +181,7 @@ def _read(config: DictConfig, hydra_node: HydraConf) -> RunSpec:
     spec = build_run_spec({str(key): value for key, value in tree.items()}, [*roots, Path.cwd()], preset)
     if problems := unknown_names(spec):
         raise InvalidSpec(problems)
-    return spec
+    return with_hook_code(spec)
 
 
 def _named_variants(master: DictConfig) -> dict[str, tuple[str, ...]]:

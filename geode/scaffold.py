@@ -27,10 +27,15 @@ class PromptSource(_Part):
 
 
 class HookChoice(_Part):
-    """A hook by its registered name, with its options. The position in the scaffold is its priority."""
+    """A hook by its registered name, with its options. The position in the scaffold is its priority.
+
+    `code` is a digest of the hook's own code if it comes from an installed package. The library's hooks have none, and
+    then the key is absent: their code is GEODE's, whose version is on every record.
+    """
 
     name: Name
     options: dict[str, JsonValue] = {}
+    code: Annotated[str | None, Field(pattern=r"^[0-9a-f]{12}$", exclude_if=lambda code: code is None)] = None
 
 
 class ToolChoice(_Part):

@@ -57,6 +57,15 @@ def test_any_change_of_content_changes_the_name(change: dict[str, Any]) -> None:
     assert FULL.model_copy(update=change).scaffold_id != FULL.scaffold_id
 
 
+def test_the_code_of_an_own_hook_is_content_and_its_absence_is_none() -> None:
+    """An edited hook is another scaffold; scaffolds that were named before code was counted keep their names."""
+    one, two = (
+        FULL.model_copy(update={"hooks": (HookChoice(name="mine", code=code),)}) for code in ("0" * 12, "1" * 12)
+    )
+    assert one.scaffold_id != two.scaffold_id
+    assert "code" not in FULL.model_dump(mode="json")["hooks"][0]
+
+
 def test_the_same_content_has_the_same_name_however_it_was_made() -> None:
     again = Scaffold.model_validate_json(FULL.model_dump_json())
     options = {"window": 8, "allowed": 2}

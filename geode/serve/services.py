@@ -20,6 +20,7 @@ from geode.hooks.library import HookFactory, build_hooks
 from geode.hooks.middleware import fold_workspace_paths
 from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem, Observer
+from geode.llm.errors import ConfigurationError
 from geode.llm.messages import LLMAdapter
 from geode.llm.outline import Outline
 from geode.llm.routes import check_launchable
@@ -37,7 +38,7 @@ from geode.records.receipts import EffectReceiptStore
 from geode.records.timeline import SessionTimeline
 from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold
-from geode.serve.catalogues import hook_factories
+from geode.serve.catalogues import hook_code, hook_factories
 from geode.serve.recovery import settle_by_probe
 from geode.tools.catalogue import workspace_tools
 from geode.tools.plan import BoundToolPlan, bind
@@ -188,7 +189,7 @@ class SharedServices:
             durability: what writes survive; by default the process in experiments, power elsewhere.
 
         Raises:
-            ConfigurationError: if the model cannot be launched.
+            ConfigurationError: if the model cannot be launched, or the code of a hook is not what the scaffold names.
             UnknownHook: if the scaffold names a hook that is not registered.
             ToolPlanError: if it names a tool that there is not.
             RecordError: if the folder's stores cannot be opened.
@@ -269,6 +270,7 @@ class SharedServices:
     ) -> Session:
         plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace)))
         registry = HookRegistry(build_hooks(spec.scaffold.hooks, self._hooks))
+        _check_code(spec.scaffold)
         folder.path.mkdir(parents=True, exist_ok=True)
         evidence = EvidenceLedger(folder.evidence, spec.session_id, self.clock, self._redactor)
         closers: list[_Closes] = [evidence]
@@ -318,6 +320,15 @@ class SharedServices:
         )
         system.emit(_opened(spec, plan, resumed=resumed))
         return Session(spec, folder, AgenticLoop(parts), self.clock, closers)
+
+
+def _check_code(scaffold: Scaffold) -> None:
+    for hook in scaffold.hooks:
+        if hook.code is not None and hook.code != hook_code(hook.name):
+            raise ConfigurationError(
+                f"the code of the hook {hook.name!r} is not that of the scaffold {scaffold.scaffold_id}"
+                f" ({hook.code}): it has changed since; restore it, or begin anew with what it is by now"
+            )
 
 
 def _adapter(model: str, outline: Outline | None, simulation_key: str) -> LLMAdapter:

@@ -115,6 +115,21 @@ def test_a_hook_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_an_edited_hook_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+    """Otherwise a researcher would compare with episodes of code that is no more."""
+    geode(tmp_path, "dev", "new", "hook", "my_hook")
+    more = install(tmp_path / "my_hook", tmp_path / "site")
+    asked = ("run", "hooks=[my_hook]", "suite.tasks=[fix_slug]", "repeats=1", "tracking=none")
+    assert "1 episodes run, 0 reused" in geode(tmp_path, *asked, "name=mine", more=more).out
+    with (tmp_path / "my_hook" / "my_hook" / "__init__.py").open("a") as code:
+        code.write("# another thought\n")
+    again = geode(tmp_path, *asked, "name=mine", more=more)
+    assert again.code == 2
+    assert "the code of the hook my_hook has changed" in again.err
+    assert "1 episodes run, 0 reused" in geode(tmp_path, *asked, "name=mine_2", more=more).out
+
+
+@pytest.mark.slow
 def test_a_simulated_worker_is_not_given_a_task_that_it_cannot_know(tmp_path: Path) -> None:
     """Without an outline it only looks around: a table of failures that say nothing of any scaffold."""
     geode(tmp_path, "dev", "new", "suite", "my_suite")
