@@ -22,6 +22,7 @@ from geode.events import (
     CallEnded,
     CheckEnded,
     ContextCompacted,
+    EffectSettled,
     Event,
     HookDecided,
     ModelCalled,
@@ -161,6 +162,8 @@ def _event(event: Event, *, full: bool) -> RenderableType:
         case TurnEnded():
             verified = "verified" if event.verified else "not verified"
             title, style, text = f"end: {event.stop_reason}, {verified}, {event.rounds} rounds", "bold", event.text
+        case EffectSettled():
+            title, style, text = f"effect {event.effect} settled by {event.by}: {event.end}", "yellow", event.note
         case Notice():
             title, style, text = f"notice, {event.about}", "yellow", event.text
         case _:

@@ -142,6 +142,18 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EffectSettled:
+    """An effect whose end was unknown got one. `by` is who decided, `probe` or `operator`; `note` says why."""
+
+    kind: ClassVar[str] = "effect_settled"
+    effect: str
+    tool: str
+    end: str
+    by: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """Something a reader should know that is no event of its own (a repaired history, a failing observer)."""
 
@@ -160,6 +172,7 @@ Event = (
     | ContextCompacted
     | CheckEnded
     | TurnEnded
+    | EffectSettled
     | Notice
 )
 

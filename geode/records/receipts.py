@@ -51,6 +51,11 @@ class ReceiptKey:
         """The key in the order of the table's columns."""
         return (self.path, self.round, self.call_id, self.attempt)
 
+    def __str__(self) -> str:
+        """How a person names it: `3/call_1`, with the sub-agent path before and a second attempt after it."""
+        again = f"#{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.path}:{self.round}/{self.call_id}{again}" if self.path else f"{self.round}/{self.call_id}{again}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectReceipt:
@@ -74,7 +79,8 @@ _FROM: dict[CallEnd, ReceiptState] = {
     CallEnd.FAILED: ReceiptState.STARTED,
     CallEnd.UNCERTAIN: ReceiptState.STARTED,
 }
-_KNOWN = (ReceiptState.SUCCEEDED, ReceiptState.FAILED, ReceiptState.NOT_STARTED)
+SETTLED = (ReceiptState.SUCCEEDED, ReceiptState.FAILED, ReceiptState.NOT_STARTED)
+"""What an uncertain effect can be settled as."""
 
 
 class EffectReceiptStore:
@@ -140,8 +146,8 @@ class EffectReceiptStore:
         Raises:
             RecordError: if the receipt is not uncertain, or `end` is not one that is known.
         """
-        if end not in _KNOWN:
-            raise RecordError(f"an effect is settled as {', '.join(_KNOWN)}, not as {end.value}")
+        if end not in SETTLED:
+            raise RecordError(f"an effect is settled as {', '.join(SETTLED)}, not as {end.value}")
         self._move(key, ReceiptState.UNCERTAIN, end, note=note, by=by)
 
     def all(self, *states: ReceiptState) -> Sequence[EffectReceipt]:

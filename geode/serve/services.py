@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 
 from geode.clock import Clock, SystemClock, rfc3339
 from geode.config.settings import Settings
-from geode.events import Event, Notice, SessionOpened
+from geode.events import Event, SessionOpened
 from geode.executor.approval import Approver, Nobody
 from geode.executor.executor import ToolExecutor
 from geode.executor.locks import ResourceLocks
@@ -286,8 +286,8 @@ class SharedServices:
                 part.close()
             raise
         system = HookSystem((timeline, *observers), evidence.note)
-        if resumed and (settled := settle_by_probe(plan, receipts)):
-            system.emit(Notice(about="effects", text=f"{settled} uncertain effects were settled by looking"))
+        for settled in settle_by_probe(plan, receipts) if resumed else ():
+            system.emit(settled)
         executor = ToolExecutor(
             mode=spec.mode,
             plan=plan,

@@ -44,6 +44,28 @@ def test_a_killed_session_is_listed_looked_into_and_resumed(killed: Path) -> Non
 
 
 @pytest.mark.slow
+def test_an_uncertain_effect_is_settled_once_by_the_operators_word(killed: Path) -> None:
+    """Only a person who looked can know; the receipt and the timeline keep who decided what, and why."""
+    root = ("--root", str(killed / "root"))
+    (effect,) = geode(killed, "effects", "ls", "--json", *root).json["effects"]
+    name = str(effect["effect"])
+    assert f"state          {effect['state']}" in geode(killed, "effects", "show", "01KILLED", name, *root).out
+    assert "no effect '9/x'; there are" in geode(killed, "effects", "show", "01KILLED", "9/x", *root).err
+    settle = ("effects", "settle", "01KILLED", name)
+    unsaid = geode(killed, *settle, "maybe", "--why", "x", *root)
+    assert (unsaid.code, "succeeded, failed, not_started" in unsaid.err) == (2, True)
+    settled = geode(killed, *settle, "succeeded", "--why", "shell.txt is there", *root)
+    assert settled.code == 0, settled.err
+    again = geode(killed, *settle, "failed", "--why", "changed my mind", *root)
+    assert (again.code, "is succeeded, as settled by operator" in again.err) == (2, True)
+    assert "no uncertain effect" in geode(killed, "effects", "ls", *root).err
+    session = next((killed / "root" / "sessions").iterdir())
+    last = json.loads((session / "timeline.jsonl").read_text().splitlines()[-1])
+    assert (last["kind"], last["effect"], last["by"]) == ("effect_settled", name, "operator")
+    assert last["note"] == "shell.txt is there"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
