@@ -148,9 +148,8 @@ def _event(event: Event, *, full: bool) -> RenderableType:
         case ModelFailed():
             title, style, text = f"round {event.round}: the model call failed", "bold red", event.error
         case HookDecided():
-            title, style, text = f"hook {event.hook} at {event.point}: {event.decision}", "magenta", event.reason
-            if event.broken:
-                title, style = f"{title}, because it is BROKEN", "bold red"
+            broken, style = (", because it is BROKEN", "bold red") if event.broken else ("", "magenta")
+            title, text = f"hook {event.hook} at {event.point}: {event.decision}{broken}", event.reason
         case ContextCompacted():
             title, style = f"the results of {event.elided_rounds} older rounds are left out from here on", "yellow"
         case CheckEnded():
