@@ -19,6 +19,7 @@ EXPERIMENT_KEYS = frozenset(
         "gate",
         "tracking",
         "executor",
+        "budget",
         "experiment",
         "damaged",
         "invalid",

@@ -132,6 +132,14 @@ class ExecutorChoice(_Node):
     concurrency: Annotated[int, Field(ge=1, le=256)] = 1
 
 
+class BudgetChoice(_Node):
+    """What one command may spend at the most; null is no cap. It is part of neither the scaffold nor the ruler."""
+
+    cost_usd: Annotated[float, Field(ge=0)] | None = None
+    calls: Annotated[int, Field(ge=1)] | None = None
+    seconds: Annotated[float, Field(gt=0)] | None = None
+
+
 class ConfigTree(_Node):
     """The composed configuration, key by key as the files under `configs/` hold it."""
 
@@ -153,6 +161,7 @@ class ConfigTree(_Node):
     gate: GateChoice = GateChoice()
     tracking: TrackingChoice = TrackingChoice()
     executor: ExecutorChoice = ExecutorChoice()
+    budget: BudgetChoice = BudgetChoice()
     damaged: Literal["refuse", "set_aside"] = "refuse"
     invalid: Literal["keep", "rerun"] = "keep"
 
@@ -173,6 +182,7 @@ class RunSpec(_Node):
     gate: GateChoice
     sinks: tuple[str, ...]
     executor: ExecutorChoice
+    budget: BudgetChoice
     damaged: Literal["refuse", "set_aside"]
     invalid: Literal["keep", "rerun"]
 
@@ -232,6 +242,7 @@ def build_run_spec(tree: Mapping[str, JsonValue], roots: Sequence[Path], preset:
         gate=config.gate,
         sinks=config.tracking.sinks,
         executor=config.executor,
+        budget=config.budget,
         damaged=config.damaged,
         invalid=config.invalid,
     )
