@@ -14,7 +14,10 @@ class HookPoint(StrEnum):
 
     USER_PROMPT_SUBMIT = "UserPromptSubmit"
     PRE_TOOL_USE = "PreToolUse"
+    PERMISSION_REQUEST = "PermissionRequest"
     POST_TOOL_USE = "PostToolUse"
+    PRE_COMPACT = "PreCompact"
+    PRE_VERIFY = "PreVerify"
     POST_VERIFY = "PostVerify"
     STOP = "Stop"
 
@@ -41,6 +44,19 @@ class ToolProposed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionAsked:
+    """PermissionRequest: somebody is about to be asked to approve a call in its final form.
+
+    A hook may refuse in their place. It cannot approve: that is for a person, or for a rule of the operator.
+    """
+
+    tool: str
+    level: SafetyLevel
+    arguments: Arguments
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnded:
     """PostToolUse: a call ran and has its result. Context may be added; the result may be withheld from the model.
 
@@ -54,6 +70,22 @@ class ToolEnded:
     is_error: bool
     round: int = 0
     rounds_left: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacting:
+    """PreCompact: the request has grown to `tokens`, and old tool results are about to be left out of it."""
+
+    tokens: int
+    tokens_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifying:
+    """PreVerify: an answer was proposed, and the completion check is about to look at it."""
+
+    answer: str
+    repairs_left: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +107,9 @@ class Stopping:
     continuations_left: int
 
 
-HookEvent = PromptSubmitted | ToolProposed | ToolEnded | TurnVerified | Stopping
+HookEvent = (
+    PromptSubmitted | ToolProposed | PermissionAsked | ToolEnded | Compacting | Verifying | TurnVerified | Stopping
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +119,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The prompt or the call does not go ahead; the reason is told."""
+    """The prompt, the call or the compaction does not go ahead; the reason is told."""
 
     reason: str
 
@@ -145,7 +179,10 @@ Decision = Pass | Block | Rewrite | Ask | AddContext | Withhold | Repair | Escal
 ALLOWED: dict[HookPoint, tuple[type[Decision], ...]] = {
     HookPoint.USER_PROMPT_SUBMIT: (Pass, Block, AddContext),
     HookPoint.PRE_TOOL_USE: (Pass, Block, Rewrite, Ask),
+    HookPoint.PERMISSION_REQUEST: (Pass, Block),
     HookPoint.POST_TOOL_USE: (Pass, AddContext, Withhold),
+    HookPoint.PRE_COMPACT: (Pass, Block),
+    HookPoint.PRE_VERIFY: (Pass, Repair, Escalate),
     HookPoint.POST_VERIFY: (Pass, Repair, Escalate),
     HookPoint.STOP: (Pass, Continue),
 }

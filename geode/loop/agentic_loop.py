@@ -19,20 +19,10 @@ from geode.events import (
     TurnEnded,
     preview,
 )
-from geode.executor.executor import Place, decided
+from geode.executor.executor import Place
 from geode.executor.processor import BatchResult, ToolCallProcessor
-from geode.hooks.points import (
-    AddContext,
-    Block,
-    Continue,
-    HookEvent,
-    HookPoint,
-    PromptSubmitted,
-    Repair,
-    Stopping,
-    TurnVerified,
-)
-from geode.hooks.registry import Answer, HookRegistry
+from geode.hooks.points import Continue
+from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem
 from geode.llm.errors import LLMError
 from geode.llm.messages import (
@@ -54,6 +44,7 @@ from geode.loop.conversation import (
     host_message,
     tokens_of,
 )
+from geode.loop.guards import LoopGuards, Objections
 from geode.loop.limits import passed
 from geode.loop.turn import Ending, TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionJudge, CompletionResult, CompletionView, verify_turn_async
@@ -103,6 +94,7 @@ class AgenticLoop:
         stored = parts.checkpoint.load()
         self._progress, self._cognitive = stored.progress, stored.cognitive
         parts.registry.restore(stored.guards)
+        self._guards = LoopGuards(parts.registry, parts.observers, parts.redactor)
         self._conversation = Conversation()
         try:
             for message in stored.messages:
@@ -183,7 +175,7 @@ class AgenticLoop:
             return self._cut_answer(message, response.stop)
         self._progress.cut_in_a_row = 0
         if message.tool_uses:
-            return self._observe_and_compact(message, await self._process_tools(message))
+            return await self._observe_and_compact(message, await self._process_tools(message))
         self._save(message)
         return await self._finish(message.text)
 
@@ -193,13 +185,14 @@ class AgenticLoop:
         """Ask UserPromptSubmit, and make the prompt durable before anything is done about it."""
         progress, parts = self._progress, self._parts
         progress.begin_turn()
-        contexts, blocked = await self._submitted(prompt)
+        admission = await self._guards.prompt(prompt, progress)
         parts.observers.emit(PromptReceived(turn=progress.turn, text=preview(prompt)))
-        if blocked:
-            return Ending(stop=TurnStop.PROMPT_BLOCKED, detail=parts.redactor.redact(blocked))
+        if admission.blocked:
+            return Ending(stop=TurnStop.PROMPT_BLOCKED, detail=admission.blocked)
+        contexts = (TextBlock(text=text, origin=Origin.HOST) for text in admission.contexts)
         message = Message(role=Speaker.USER, blocks=(TextBlock(text=prompt, origin=Origin.USER), *contexts))
         room = parts.limits.context_tokens - self._fixed_tokens - tokens_of(message)
-        self._compact(room, spare_last_round=False)
+        await self._compact(room, spare_last_round=False)
         if self._conversation.tokens > room:
             # It is not kept: no later prompt could be sent behind it.
             return self._context_full(tokens_of(message))
@@ -207,20 +200,6 @@ class AgenticLoop:
         self._cognitive = self._cognitive.model_copy(update={"goal": preview(prompt, 2_000), "last_check": ""})
         self._save(message)
         return None
-
-    async def _submitted(self, prompt: str) -> tuple[list[TextBlock], str]:
-        """Return what the hooks add to a prompt, and why it is blocked, if it is."""
-        contexts: list[TextBlock] = []
-        blocked = ""
-        for answer in await self._asked(HookPoint.USER_PROMPT_SUBMIT, PromptSubmitted(text=prompt)):
-            match answer.decision:
-                case AddContext(text=text) if text.strip():
-                    contexts.append(TextBlock(text=self._parts.redactor.redact(text), origin=Origin.HOST))
-                case Block(reason=reason):
-                    blocked = blocked or reason or f"the hook {answer.hook!r} gave no reason"
-                case None:
-                    blocked = blocked or _broken(answer)
-        return contexts, blocked
 
     async def _take_up(self) -> Ending | None:
         """Repair the history that a dead process left, and find where in the prompt it stood."""
@@ -366,18 +345,19 @@ class AgenticLoop:
 
     # Phase 5 ---------------------------------------------------------------------------------------------------------
 
-    def _observe_and_compact(self, message: Message, batch: BatchResult) -> Ending | None:
+    async def _observe_and_compact(self, message: Message, batch: BatchResult) -> Ending | None:
         """Save the complete batch, count it, keep the plan, and shorten the request before it grows too long."""
         parts = self._parts
         self._count(batch)
         body = self._conversation.append(batch.message)
-        self._compact(parts.limits.context_tokens - self._fixed_tokens, spare_last_round=True)
         self._cognitive = self._cognitive.with_text(message.text)
         parts.checkpoint.save_complete(body, self._timed(), parts.registry.snapshot(), self._cognitive)
         if batch.cancelled:
             raise asyncio.CancelledError
         if batch.lost_record:
             raise RecordError(batch.lost_record)
+        if await self._compact(parts.limits.context_tokens - self._fixed_tokens, spare_last_round=True):
+            self._save()
         return None
 
     def _count(self, batch: BatchResult) -> None:
@@ -385,39 +365,45 @@ class AgenticLoop:
         self._progress.tool_errors += sum(call.result.is_error and not call.stage for call in batch.calls)
         self._progress.refused_calls += sum(bool(call.stage) for call in batch.calls)
 
-    def _compact(self, tokens_max: int, *, spare_last_round: bool) -> None:
+    async def _compact(self, tokens_max: int, *, spare_last_round: bool) -> bool:
+        """Leave out old results if the request is too long and no hook objects; return whether it is shorter now."""
+        tokens, progress = self._conversation.tokens, self._progress
+        if tokens <= tokens_max or await self._guards.compaction(tokens, tokens_max, progress):
+            return False
         if rounds := self._conversation.shorten(tokens_max, spare_last_round=spare_last_round):
-            self._parts.observers.emit(
-                ContextCompacted(turn=self._progress.turn, round=self._progress.round, elided_rounds=rounds)
-            )
-        self._progress.elided_messages = self._conversation.elided
+            self._parts.observers.emit(ContextCompacted(turn=progress.turn, round=progress.round, elided_rounds=rounds))
+        progress.elided_messages = self._conversation.elided
+        return bool(rounds)
 
     # Phase 6 ---------------------------------------------------------------------------------------------------------
 
     async def _finish(self, answer: str) -> Ending | None:
-        """Hold the proposed end against the completion check, PostVerify and Stop; None means that work goes on."""
+        """Hold the proposed end against PreVerify, the completion check, PostVerify and Stop; None: work goes on."""
         progress, budget = self._progress, self._parts.repair
         self._cognitive = self._cognitive.with_text(answer)
-        check = await self._checked(answer)
-        repairs, escalations = await self._post_verify(answer, check)
-        repair, escalation = "\n".join(dict.fromkeys(repairs)), "\n".join(dict.fromkeys(escalations))
-        decision = "escalate" if escalations else "repair" if repairs else "accept"
+        repairs_left = budget.per_prompt - progress.repairs_used
+        passed, objections = False, await self._guards.before_check(answer, repairs_left, progress)
+        if objections == Objections():
+            check = await self._checked(answer)
+            passed, objections = check.passed, await self._guards.after_check(answer, check, repairs_left, progress)
+        repair, escalation = _each_once(objections.repairs), _each_once(objections.escalations)
+        decision = "escalate" if objections.escalations else "repair" if objections.repairs else "accept"
         self._cognitive = self._cognitive.model_copy(update={"last_check": f"{decision}: {escalation or repair}"[:500]})
         self._parts.observers.emit(
             CheckEnded(
                 turn=progress.turn,
                 round=progress.round,
-                passed=check.passed,
+                passed=passed,
                 decision=decision,
-                reasons=tuple(preview(reason) for reason in dict.fromkeys((*check.reasons, *repairs, *escalations))),
+                reasons=tuple(preview(text) for text in dict.fromkeys((*objections.repairs, *objections.escalations))),
                 repairs_used=progress.repairs_used,
             )
         )
-        if escalations:
+        if objections.escalations:
             return Ending(stop=TurnStop.ESCALATED, text=answer, detail=escalation)
-        if not repairs:
+        if not objections.repairs:
             return await self._stop(answer)
-        if progress.repairs_used >= budget.per_prompt:
+        if repairs_left <= 0:
             detail = f"{progress.repairs_used} of {budget.per_prompt} repairs are used up: {repair}"
             return Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=detail)
         progress.repairs_used += 1
@@ -439,40 +425,16 @@ class AgenticLoop:
         reason = self._parts.redactor.redact(clean_text(reason))
         return CompletionResult(outcome=CheckOutcome.FAILED, reasons=(reason,), by="host")
 
-    async def _post_verify(self, answer: str, check: CompletionResult) -> tuple[list[str], list[str]]:
-        """Return the repair instructions and the reasons to escalate; hooks can only add to what the check gave."""
-        repairs = list(check.reasons) if check.outcome is CheckOutcome.REPAIRABLE else []
-        escalations = list(check.reasons) if check.outcome is CheckOutcome.FAILED else []
-        event = TurnVerified(
-            answer=answer,
-            passed=check.passed,
-            reasons=check.reasons,
-            repairs_left=self._parts.repair.per_prompt - self._progress.repairs_used,
-        )
-        for said in await self._asked(HookPoint.POST_VERIFY, event):
-            match said.decision:
-                case Repair(instruction=instruction):
-                    repairs.append(instruction)
-                case None:
-                    escalations.append(_broken(said))
-                case other:
-                    escalations.append(str(getattr(other, "reason", "")) or f"the hook {said.hook!r} gave no reason")
-        redact = self._parts.redactor.redact
-        return [redact(text) for text in repairs], [redact(text) for text in escalations]
-
     async def _stop(self, answer: str) -> Ending | None:
         """Ask Stop for a continuation, within its bound."""
         progress, allowed = self._progress, self._parts.limits.stop_continuations
-        event = Stopping(answer=answer, verified=True, continuations_left=allowed - progress.continuations_used)
-        for said in await self._asked(HookPoint.STOP, event):
-            match said.decision:
-                case Continue(instruction=instruction) if progress.continuations_used < allowed:
-                    progress.continuations_used += 1
-                    self._save(host_message(self._parts.redactor.redact(instruction)))
-                    return None
-                case None:
-                    detail = self._parts.redactor.redact(_broken(said))
-                    return Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=detail)
+        match await self._guards.stop(answer, allowed - progress.continuations_used, progress):
+            case Continue(instruction=instruction):
+                progress.continuations_used += 1
+                self._save(host_message(instruction))
+                return None
+            case str(problem):
+                return Ending(stop=TurnStop.NOT_VERIFIED, text=answer, detail=problem)
         return Ending(stop=TurnStop.COMPLETED, text=answer, verified=True)
 
     def _view(self, answer: str) -> CompletionView:
@@ -488,16 +450,6 @@ class AgenticLoop:
         )
 
     # What the phases share -------------------------------------------------------------------------------------------
-
-    async def _asked(self, point: HookPoint, event: HookEvent) -> list[Answer]:
-        """Ask every hook of `point` about one event, and report what they said."""
-        answers = []
-        for hook in self._parts.registry.at(point):
-            if answer := await self._parts.registry.ask_one(hook, point, event):
-                turn, round_ = self._progress.turn, self._progress.round
-                self._parts.observers.emit(decided(answer, point, turn, round_, self._parts.redactor))
-                answers.append(answer)
-        return answers
 
     def _place(self, said: str = "") -> Place:
         progress = self._progress
@@ -539,5 +491,5 @@ class AgenticLoop:
         return TurnResult.of(ending, progress)
 
 
-def _broken(answer: Answer) -> str:
-    return f"the guard {answer.hook!r} is broken ({answer.problem})"
+def _each_once(texts: Sequence[str]) -> str:
+    return "\n".join(dict.fromkeys(texts))

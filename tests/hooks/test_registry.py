@@ -12,12 +12,14 @@ from geode.hooks.points import (
     AddContext,
     Ask,
     Block,
+    Compacting,
     Continue,
     Decision,
     Escalate,
     HookEvent,
     HookPoint,
     Pass,
+    PermissionAsked,
     PromptSubmitted,
     Repair,
     Rewrite,
@@ -25,6 +27,7 @@ from geode.hooks.points import (
     ToolEnded,
     ToolProposed,
     TurnVerified,
+    Verifying,
     Withhold,
 )
 from geode.hooks.registry import Answer, HookRegistry
@@ -34,7 +37,10 @@ from tests.doubles.virtual_time import end_all
 EVENTS: dict[HookPoint, HookEvent] = {
     HookPoint.USER_PROMPT_SUBMIT: PromptSubmitted(text="go"),
     HookPoint.PRE_TOOL_USE: ToolProposed(tool="t", level=SafetyLevel.READ, arguments={}),
+    HookPoint.PERMISSION_REQUEST: PermissionAsked(tool="t", level=SafetyLevel.WRITE, arguments={}, reason="r"),
     HookPoint.POST_TOOL_USE: ToolEnded(tool="t", level=SafetyLevel.READ, arguments={}, text="r", is_error=False),
+    HookPoint.PRE_COMPACT: Compacting(tokens=2, tokens_max=1),
+    HookPoint.PRE_VERIFY: Verifying(answer="a", repairs_left=2),
     HookPoint.POST_VERIFY: TurnVerified(answer="a", passed=True, reasons=(), repairs_left=2),
     HookPoint.STOP: Stopping(answer="a", verified=True, continuations_left=1),
 }
@@ -53,7 +59,10 @@ DECISIONS: list[Decision] = [
 MAY = {
     HookPoint.USER_PROMPT_SUBMIT: {"Pass", "Block", "AddContext"},
     HookPoint.PRE_TOOL_USE: {"Pass", "Block", "Rewrite", "Ask"},
+    HookPoint.PERMISSION_REQUEST: {"Pass", "Block"},
     HookPoint.POST_TOOL_USE: {"Pass", "AddContext", "Withhold"},
+    HookPoint.PRE_COMPACT: {"Pass", "Block"},
+    HookPoint.PRE_VERIFY: {"Pass", "Repair", "Escalate"},
     HookPoint.POST_VERIFY: {"Pass", "Repair", "Escalate"},
     HookPoint.STOP: {"Pass", "Continue"},
 }
