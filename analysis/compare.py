@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from analysis.drift import Drift, drift, drift_warning
-from analysis.pairs import PairTable, pair_table
 from analysis.truth import TrueDifference, TruthTable, true_difference
+from experiments.cell_drift import Drift, drift, drift_warning
 from experiments.episode import EpisodeRecord
 from experiments.gate import (
     EvidenceRefused,
@@ -25,6 +24,7 @@ from experiments.gate import (
     promoted_by_point_estimate,
 )
 from experiments.overrides import nearest
+from experiments.pairs import PairTable, pair_table
 from experiments.records import ExperimentRecord
 from experiments.roles import Role
 from experiments.sinks import Cell

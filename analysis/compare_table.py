@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.compare import Comparison, TaskCell, TaskRow, VariantRow
-from analysis.pairs import MovedTask
 from analysis.terminal import printable
 from experiments.gate import Beyond, ReasonCode, VerdictKind
+from experiments.pairs import MovedTask
 from experiments.stats import Interval
 
 KEY_DIGITS = 12

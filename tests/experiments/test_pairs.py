@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats as scipy_stats
 
-from analysis.pairs import PairTable, pair_table
+from experiments.pairs import PairTable, pair_table
 from tests.doubles.cells import Letters, make_cells
 
 LETTERS: Letters = {

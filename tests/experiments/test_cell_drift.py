@@ -7,7 +7,7 @@ from datetime import timedelta
 import numpy as np
 
 from analysis.compare import compare, comparison_to_json
-from analysis.drift import drift, drift_warning
+from experiments.cell_drift import drift, drift_warning
 from experiments.sinks import Cell, StoredEpisode
 from tests.doubles.cells import AT, Letters, drawn, make_cells
 
