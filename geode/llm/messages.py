@@ -7,7 +7,7 @@ Nothing here knows a provider. An adapter turns a `StepSnapshot` into its wire's
 import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, assert_never
+from typing import Protocol, assert_never, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -211,4 +211,16 @@ class LLMAdapter(Protocol):
 
     async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
         """Answer `snapshot`."""
+        ...
+
+
+@runtime_checkable
+class BoundsCost(Protocol):
+    """What an adapter that knows its prices offers besides: a prompt then ends before it passes its limit on cost.
+
+    Without it the loop learns what a call costs when it is paid for, and the last call may pass the limit.
+    """
+
+    def cost_usd_max(self, snapshot: StepSnapshot) -> float:
+        """Return the most that `acomplete(snapshot)` can cost, whatever it retries. It is asked before each call."""
         ...

@@ -64,7 +64,10 @@ class _Reading:
 
 
 class Apprentice:
-    """Implements `LLMAdapter`. `key` is "scaffold_id/task/seed/repetition": another key draws other numbers."""
+    """Implements `LLMAdapter` and `BoundsCost`.
+
+    `key` is "scaffold_id/task/seed/repetition": another key draws other numbers.
+    """
 
     def __init__(self, *, outline: Outline | None, key: str, table: FaultTable | None = None) -> None:
         self._outline = outline
@@ -79,6 +82,13 @@ class Apprentice:
 
     async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
         """See `LLMAdapter.acomplete`. It neither waits nor fails."""
+        return self._respond(snapshot)
+
+    def cost_usd_max(self, snapshot: StepSnapshot) -> float:
+        """See `BoundsCost`. What it will say is a function of the snapshot, so this is what it will cost."""
+        return self._respond(snapshot).usage.cost_usd
+
+    def _respond(self, snapshot: StepSnapshot) -> ModelResponse:
         reading = self._read(snapshot)
         action = reading.mind.act()
         at = len(snapshot.messages)

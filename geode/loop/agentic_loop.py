@@ -45,7 +45,7 @@ from geode.loop.conversation import (
     tokens_of,
 )
 from geode.loop.guards import LoopGuards, Objections
-from geode.loop.limits import passed
+from geode.loop.limits import passed, would_pass
 from geode.loop.turn import Ending, TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionJudge, CompletionResult, CompletionView, verify_turn_async
 from geode.records.checkpoint import Progress, SessionCheckpoint
@@ -225,11 +225,10 @@ class AgenticLoop:
             return Ending(stop=over[0], detail=over[1])
         if self._fixed_tokens + self._conversation.tokens > parts.limits.context_tokens:
             return self._context_full()
-        progress.round += 1
-        return StepSnapshot(
+        snapshot = StepSnapshot(
             session_id=parts.session_id,
             turn=progress.turn,
-            round=progress.round,
+            round=progress.round + 1,
             model=parts.adapter.model,
             system=parts.system,
             messages=self._conversation.request(paused=progress.cut_in_a_row > 0),
@@ -239,6 +238,10 @@ class AgenticLoop:
             max_output_tokens=parts.max_output_tokens,
             history_digest=self._conversation.digest,
         )
+        if over := would_pass(parts.limits, progress, parts.adapter, snapshot):
+            return Ending(stop=over[0], detail=over[1])
+        progress.round = snapshot.round
+        return snapshot
 
     def _context_full(self, prompt_tokens: int = 0) -> Ending:
         fixed, messages = self._fixed_tokens, self._conversation.tokens

@@ -1,5 +1,6 @@
 """What one prompt may use: the scaffold's own limits, and the ruler's caps if they are lower."""
 
+from geode.llm.messages import BoundsCost, LLMAdapter, StepSnapshot
 from geode.loop.turn import TurnStop
 from geode.records.checkpoint import Progress
 from geode.scaffold import LoopLimits
@@ -26,3 +27,18 @@ def passed(limits: LoopLimits, progress: Progress, elapsed_s: float) -> tuple[Tu
     if progress.cost_usd >= limits.cost_usd and progress.cost_usd > 0:
         return TurnStop.COST_LIMIT, f"{progress.cost_usd:.4f} of {limits.cost_usd:g} US dollars are used up"
     return None
+
+
+def would_pass(
+    limits: LoopLimits, progress: Progress, adapter: LLMAdapter, snapshot: StepSnapshot
+) -> tuple[TurnStop, str] | None:
+    """Return that this call could pass the limit on cost, with the figures, or None."""
+    if not isinstance(adapter, BoundsCost):
+        return None
+    most = adapter.cost_usd_max(snapshot)
+    if progress.cost_usd + most <= limits.cost_usd:
+        return None
+    detail = (
+        f"the next call may cost {most:.4f} US dollars, and {progress.cost_usd:.4f} of {limits.cost_usd:g} are used up"
+    )
+    return TurnStop.COST_LIMIT, detail

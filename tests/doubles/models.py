@@ -31,6 +31,17 @@ class ScriptedModel:
         return await made if isinstance(made, Awaitable) else made
 
 
+class PricedModel(ScriptedModel):
+    """A scripted model with prices: a reply may cost up to `cost_usd_max`. It keeps its word if its script does."""
+
+    def __init__(self, replies: Sequence[Reply], cost_usd_max: float) -> None:
+        super().__init__(replies)
+        self._cost_usd_max = cost_usd_max
+
+    def cost_usd_max(self, snapshot: StepSnapshot) -> float:
+        return self._cost_usd_max
+
+
 async def never_answers(_: StepSnapshot) -> ModelResponse:
     """A reply for which somebody waits for ever."""
     return await asyncio.get_running_loop().create_future()

@@ -485,6 +485,17 @@ async def test_being_asked_twice_gives_the_same_reply_twice() -> None:
     assert await apprentice.acomplete(step) == await apprentice.acomplete(step)
 
 
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+async def test_it_knows_what_a_call_will_cost_and_being_asked_changes_nothing(task: ToyTask) -> None:
+    """The loop asks before each call, so that no prompt passes its limit on cost."""
+    loop = await loop_of(task).play(Apprentice(outline=task.outline, key="k"))
+    asked = Apprentice(outline=task.outline, key="k")
+    for at, reply in zip(range(1, len(loop.messages), 2), loop.responses, strict=True):
+        step = loop.snapshot(tuple(loop.messages[:at]))
+        assert asked.cost_usd_max(step) == reply.usage.cost_usd > 0
+        assert await asked.acomplete(step) == reply
+
+
 async def test_names_ids_and_digests_of_the_session_do_not_matter() -> None:
     """It sees what a model sees; the rest of the snapshot belongs to the host."""
     start = (Message(role=Speaker.USER, blocks=(TextBlock(text="Do it.", origin=Origin.USER),)),)

@@ -1,13 +1,23 @@
 """Facts of `geode.loop.limits`: each limit ends a turn by its own name, and a cap can only lower one."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from geode.authority import SafetyLevel
+from geode.llm.messages import LLMAdapter, ModelResponse, StepSnapshot
 from geode.loop.limits import effective, passed
 from geode.loop.turn import TurnStop
 from geode.records.checkpoint import Progress
 from geode.scaffold import LoopLimits
+from geode.tools.spec import ToolOutput
+from tests.doubles.effects import returning, tool
+from tests.doubles.models import PricedModel, ScriptedModel, calls
+from tests.doubles.sessions import open_bench
 
 LIMITS = LoopLimits(rounds=3, tokens=1_000, seconds=60, cost_usd=0.5)
 
@@ -67,3 +77,41 @@ def test_a_cap_lowers_what_a_prompt_may_use_and_raises_nothing(limits: LoopLimit
 
 def test_without_caps_the_scaffold_has_its_own_limits() -> None:
     assert effective(LIMITS, None) is LIMITS
+
+
+LOOK = tool(returning(ToolOutput(text="ok")), name="look", level=SafetyLevel.READ)
+
+
+def costing(cost_usd: float) -> Callable[[StepSnapshot], ModelResponse]:
+    def reply(snapshot: StepSnapshot) -> ModelResponse:
+        asked = calls((f"c{snapshot.round}", "look", "{}"))
+        return replace(asked, usage=replace(asked.usage, cost_usd=cost_usd))
+
+    return reply
+
+
+async def spent(folder: Path, model: LLMAdapter, limit: float) -> tuple[TurnStop, int, float]:
+    bench = open_bench(folder, model, {"look": LOOK}, limits=LoopLimits(cost_usd=limit))
+    result = await bench.loop.arun("go on for ever")
+    bench.close()
+    return result.stop, result.rounds, result.usage.cost_usd
+
+
+@pytest.mark.parametrize(("limit", "rounds"), [(1.0, 8), (0.3, 1), (0.299, 0), (0.0, 0)])
+async def test_where_prices_are_known_the_limit_on_cost_is_never_passed(
+    tmp_path: Path, limit: float, rounds: int
+) -> None:
+    """A call costs 0.1 and might have cost 0.3: it is made only if 0.3 is left, and one not made is no round."""
+    stop, made, cost_usd = await spent(tmp_path, PricedModel([costing(0.1)], 0.3), limit)
+    assert (stop, made) == (TurnStop.COST_LIMIT, rounds)
+    assert cost_usd <= limit
+
+
+async def test_without_prices_the_last_call_may_pass_the_limit_on_cost(tmp_path: Path) -> None:
+    """What a call costs is then known only when it is paid for; the account of a sweep says so."""
+    assert await spent(tmp_path, ScriptedModel([costing(0.75)]), 1.0) == (TurnStop.COST_LIMIT, 2, 1.5)
+
+
+async def test_a_bound_that_is_no_number_allows_no_call(tmp_path: Path) -> None:
+    stop, made, _ = await spent(tmp_path, PricedModel([costing(0.1)], float("nan")), 1.0)
+    assert (stop, made) == (TurnStop.COST_LIMIT, 0)
