@@ -66,4 +66,4 @@ def hook_names() -> tuple[str, ...]:
 
 def tool_names() -> tuple[str, ...]:
     """Return the names that a tool plan may list."""
-    return tuple(TOOLS)
+    return TOOLS

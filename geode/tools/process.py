@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,10 @@ KILL_GRACE_S = 1.0
 DRAIN_GRACE_S = 0.3
 MAX_NEW_TASKS = 512
 MAX_FILE_BYTES = 1 << 30
+# A sandbox forks at once, so it is held until the limits are set, which its own children then inherit.
+_GATE = ("/bin/sh", "-c", 'read -r _; exec "$@" </dev/null', "sh")
 _READ_BYTES = 1 << 16
+_MAX_SAID_BYTES = 8_000
 _MAX_PIDS_LOOKED_AT = 5_000
 _MAX_SWEEPS = 5
 _STANDARD_PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -34,10 +37,36 @@ _STANDARD_PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """How a child ended. `exit_code` is None if its time ran out; `home` is the path that it knew as its HOME."""
+    """How a child ended. `exit_code` is None if its time ran out; `home` is the path that it knew as its HOME.
+
+    `started` is false if an `Opening` was awaited and never came.
+    """
 
     exit_code: int | None
     home: str
+    started: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Opening:
+    """The bytes that tell a child's own output from what the wrapper around it said before.
+
+    `limit_s` is the time until they come. The child's own time limit counts from there.
+    """
+
+    mark: bytes
+    limit_s: float
+    said: bytearray = field(default_factory=bytearray)
+    begun: bool = False
+
+    def split(self, data: bytes) -> bytes:
+        """Take the next bytes, and return those that come after the mark."""
+        if self.begun:
+            return data
+        self.said += data
+        before, mark, own = self.said.partition(self.mark)
+        self.begun, self.said = bool(mark), before[-_MAX_SAID_BYTES:]
+        return bytes(own)
 
 
 @cache
@@ -63,6 +92,16 @@ def child_environment(home: str, path: str) -> dict[str, str]:
     }
 
 
+@contextmanager
+def private_home() -> Iterator[str]:
+    """A new empty folder for one child, which is gone afterwards."""
+    home = tempfile.mkdtemp(prefix="geode-home-")
+    try:
+        yield home
+    finally:
+        _remove(home)
+
+
 async def run_child(
     argv: Sequence[str], *, folder: Path, path: str, timeout_s: float, capture: Capture, handles: Sequence[int] = ()
 ) -> Finished:
@@ -74,30 +113,48 @@ async def run_child(
         OSError: if the child cannot be started.
         subprocess.TimeoutExpired: if it cannot be killed.
     """
-    home = tempfile.mkdtemp(prefix="geode-home-")
-    try:
-        child = subprocess.Popen(  # noqa: ASYNC220, S603 (starting takes 0.3 ms; asyncio's own way reaps too early)
-            argv,
-            cwd=folder,
-            env=child_environment(home, path),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            start_new_session=True,
-            pass_fds=handles,
+    with private_home() as home:
+        return await run_at_home(
+            argv, home=home, folder=folder, path=path, timeout_s=timeout_s, capture=capture, handles=handles
         )
-        try:
-            _limit(child.pid)
-            in_time = await _Watch(child, capture, home).until_end(timeout_s)
-        finally:
-            assert child.stdout is not None
-            child.stdout.close()
-            # It was killed: this takes no time, unless the kernel itself holds it.
-            child.wait(timeout=KILL_GRACE_S)
-        return Finished(exit_code=child.returncode if in_time else None, home=home)
+
+
+async def run_at_home(
+    argv: Sequence[str],
+    *,
+    home: str,
+    folder: Path,
+    path: str,
+    timeout_s: float,
+    capture: Capture,
+    handles: Sequence[int] = (),
+    opening: Opening | None = None,
+) -> Finished:
+    """Do what `run_child` does, with a HOME of the caller's; with an `opening`, feed `capture` only from there on."""
+    child = subprocess.Popen(  # noqa: ASYNC220, S603 (starting takes 0.3 ms; asyncio's own way reaps too early)
+        argv if opening is None else (*_GATE, *argv),
+        cwd=folder,
+        env=child_environment(home, path),
+        stdin=subprocess.DEVNULL if opening is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+        start_new_session=True,
+        pass_fds=handles,
+    )
+    try:
+        _limit(child.pid)
+        if child.stdin is not None:
+            child.stdin.close()
+        in_time = await _Watch(child, capture, home, opening).until_end(timeout_s)
     finally:
-        _remove(home)
+        assert child.stdout is not None
+        child.stdout.close()
+        # It was killed: this takes no time, unless the kernel itself holds it.
+        child.wait(timeout=KILL_GRACE_S)
+    return Finished(
+        exit_code=child.returncode if in_time else None, home=home, started=opening is None or opening.begun
+    )
 
 
 @dataclass(slots=True)
@@ -105,13 +162,15 @@ class _Watch:
     child: subprocess.Popen[bytes]
     capture: Capture
     home: str
+    opening: Opening | None
     ended: asyncio.Future[None] = field(init=False)
     drained: asyncio.Future[None] = field(init=False)
+    begun: asyncio.Future[None] = field(init=False)
 
     async def until_end(self, timeout_s: float) -> bool:
         """Return whether the child ended in time. Whatever happens, nothing of it is left."""
         loop = asyncio.get_running_loop()
-        self.ended, self.drained = loop.create_future(), loop.create_future()
+        self.ended, self.drained, self.begun = loop.create_future(), loop.create_future(), loop.create_future()
         assert self.child.stdout is not None
         pipe = self.child.stdout.fileno()
         os.set_blocking(pipe, False)
@@ -123,6 +182,12 @@ class _Watch:
         else:
             loop.add_reader(handle, self._note_end)
         try:
+            if self.opening is not None:
+                done, _ = await asyncio.wait(
+                    {self.ended, self.begun}, timeout=self.opening.limit_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    return False
             done, _ = await asyncio.wait({self.ended}, timeout=timeout_s)
             return bool(done)
         finally:
@@ -165,10 +230,18 @@ class _Watch:
         except BlockingIOError:
             return
         if data:
-            self.capture.feed(data)
+            self._take(data)
         elif not self.drained.done():
             asyncio.get_running_loop().remove_reader(pipe)
             self.drained.set_result(None)
+
+    def _take(self, data: bytes) -> None:
+        if self.opening is not None:
+            data = self.opening.split(data)
+            if self.opening.begun and not self.begun.done():
+                self.begun.set_result(None)
+        if data:
+            self.capture.feed(data)
 
 
 def _process_handle(pid: int) -> int | None:

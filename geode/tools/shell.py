@@ -8,10 +8,10 @@ from pydantic import JsonValue
 
 from geode.redaction import clean_text
 from geode.tools.command import path_outside
+from geode.tools.environment import LOCAL, Environment
 from geode.tools.files import TREE_EXCLUSIVE
 from geode.tools.output import Capture
-from geode.tools.process import child_path, run_child
-from geode.tools.spec import Arguments, OutOfScope, ResourceClaim, SafetyLevel, ToolFailed, ToolOutput, ToolSpec
+from geode.tools.spec import Arguments, OutOfScope, ResourceClaim, SafetyLevel, ToolOutput, ToolSpec
 from geode.tools.workspace import MODEL_ROOT, Workspace
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -39,15 +39,15 @@ _DESCRIPTION = (
 )
 
 
-def shell_tool(workspace: Workspace) -> ToolSpec:
-    """The `shell` tool on `workspace`."""
+def shell_tool(workspace: Workspace, environment: Environment = LOCAL) -> ToolSpec:
+    """The `shell` tool on `workspace`, whose commands run in `environment`."""
     return ToolSpec(
         name="shell",
         description=_DESCRIPTION,
         input_schema=dict(_SCHEMA),
         level=SafetyLevel.EXECUTE,
-        handler=partial(_run, workspace),
-        timeout_s=MAX_TIMEOUT_S + _ENDING_S,
+        handler=partial(_run, workspace, environment),
+        timeout_s=MAX_TIMEOUT_S + _ENDING_S + environment.overhead_s,
         check_scope=check_scope,
         claims=_claims,
     )
@@ -70,22 +70,16 @@ def _claims(_: Arguments) -> tuple[ResourceClaim, ...]:
     return (TREE_EXCLUSIVE,)
 
 
-async def _run(workspace: Workspace, arguments: Arguments) -> ToolOutput:
-    command = workspace.reveal(clean_text(str(arguments["command"])))
+async def _run(workspace: Workspace, environment: Environment, arguments: Arguments) -> ToolOutput:
+    seen_as = environment.workspace_path(workspace.root)
+    command = workspace.reveal(clean_text(str(arguments["command"])), seen_as)
     asked_s = arguments.get("timeout_s")
     timeout_s = float(asked_s) if isinstance(asked_s, int | float) else DEFAULT_TIMEOUT_S
     capture = Capture()
-    try:
-        finished = await run_child(
-            ("/bin/sh", "-c", command),
-            folder=workspace.root,
-            path=child_path(),
-            timeout_s=timeout_s,
-            capture=capture,
-        )
-    except OSError as error:
-        raise ToolFailed(f"the command could not be started: {error.strerror}") from error
-    output = workspace.hide(capture.text().replace(finished.home, "~")).rstrip("\n")
+    finished = await environment.run(
+        ("/bin/sh", "-c", command), workspace=workspace.root, timeout_s=timeout_s, capture=capture
+    )
+    output = workspace.hide(capture.text().replace(finished.home, "~"), seen_as).rstrip("\n")
     return ToolOutput(
         text=f"exit code: {_ending(finished.exit_code, timeout_s)}\n{output or '(no output)'}",
         is_error=finished.exit_code != 0,

@@ -128,16 +128,16 @@ class Workspace:
         finally:
             walk.close()
 
-    def hide(self, text: str) -> str:
-        """Replace the real path of the workspace by `/workspace`, wherever a text names it."""
-        for form in self._forms:
+    def hide(self, text: str, seen_as: str | None = None) -> str:
+        """Replace the real path of the workspace, and the one that a sandbox has, by `/workspace` in a text."""
+        for form in self._forms if seen_as in (None, MODEL_ROOT) else (*self._forms, seen_as):
             if form in text:
                 text = re.sub(re.escape(form) + r"(?![\w-]|\.\w)", MODEL_ROOT, text)
         return text
 
-    def reveal(self, command: str) -> str:
-        """Replace `/workspace` in a shell command by the real path, quoted as its place in the command asks for."""
-        real = str(self.root)
+    def reveal(self, command: str, seen_as: str | None = None) -> str:
+        """Replace `/workspace` in a shell command by the path that it has there, quoted as its place asks for."""
+        real = seen_as or str(self.root)
         return _MODEL_ROOT_IN_COMMAND.sub(lambda found: quoted_for_place(real, command, found.start()), command)
 
 
@@ -226,6 +226,8 @@ class _Walk:
             raise ToolFailed(f"{self.text!r} leads through more than {MAX_LINKS} links")
         if os.path.isabs(target):
             inside = _below(str(self.root), target)
+            if inside is None:
+                inside = _below(MODEL_ROOT, target)  # as a command in a sandbox makes it
             if inside is None:
                 link = "/".join((*self.done, name))
                 raise OutOfScope(f"{self.text!r} leads out of the workspace: {link!r} is a link to {target!r}")
