@@ -17,7 +17,17 @@ from geode.executor.dispatch import dispatch
 from geode.executor.locks import ResourceLocks
 from geode.executor.policy import Authority, Mode, rule
 from geode.hooks.middleware import RequestMiddleware, apply_middleware
-from geode.hooks.points import AddContext, Ask, Block, HookPoint, Rewrite, ToolEnded, ToolProposed, Withhold
+from geode.hooks.points import (
+    AddContext,
+    Ask,
+    Block,
+    HookPoint,
+    PermissionAsked,
+    Rewrite,
+    ToolEnded,
+    ToolProposed,
+    Withhold,
+)
 from geode.hooks.registry import Answer, HookRegistry
 from geode.hooks.system import HookSystem
 from geode.llm.messages import ToolResult, ToolUse
@@ -158,7 +168,7 @@ class ToolExecutor:
         final, hook_asks = await self._asked_hooks(spec, arguments, place)
         if final is not arguments:
             asks = self._judge(spec, final)
-        await self._approved(spec, final, (*asks, *hook_asks))
+        await self._approved(spec, final, (*asks, *hook_asks), place)
         return spec, final
 
     def _judge(self, spec: ToolSpec, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
@@ -215,9 +225,12 @@ class ToolExecutor:
                     raise _Refused("hook", f"the guard {answer.hook!r} is broken ({answer.problem}), so it blocks")
         return arguments, asks
 
-    async def _approved(self, spec: ToolSpec, arguments: dict[str, JsonValue], asks: tuple[str, ...]) -> None:
+    async def _approved(
+        self, spec: ToolSpec, arguments: dict[str, JsonValue], asks: tuple[str, ...], place: Place
+    ) -> None:
         if not asks:
             return
+        await self._permitted(spec, arguments, "; ".join(dict.fromkeys(asks)), place)
         text = canonical_json(arguments)
         request = ApprovalRequest(
             tool=spec.name,
@@ -236,6 +249,20 @@ class ToolExecutor:
         # What was approved is what runs: the arguments come back out of the bytes that were shown.
         arguments.clear()
         arguments.update(json.loads(text))
+
+    async def _permitted(self, spec: ToolSpec, arguments: dict[str, JsonValue], reason: str, place: Place) -> None:
+        """Ask PermissionRequest, which may refuse before anybody is asked, and cannot approve."""
+        for hook in self._registry.at(HookPoint.PERMISSION_REQUEST):
+            event = PermissionAsked(tool=spec.name, level=spec.level, arguments=_own_copy(arguments), reason=reason)
+            answer = await self._registry.ask_one(hook, HookPoint.PERMISSION_REQUEST, event)
+            if answer is None:
+                continue
+            self._told(answer, HookPoint.PERMISSION_REQUEST, place)
+            match answer.decision:
+                case Block(reason=said):
+                    raise _Refused("hook", said)
+                case _:
+                    raise _Refused("hook", f"the guard {answer.hook!r} is broken ({answer.problem}), so it blocks")
 
     async def _run(self, spec: ToolSpec, arguments: dict[str, JsonValue], call: ToolUse, place: Place) -> ExecutedCall:
         key = ReceiptKey(path=place.path, round=place.round, call_id=call.call_id, attempt=place.attempt)

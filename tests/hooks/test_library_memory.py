@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from geode.hooks.library import ABLATED, LIBRARY, UnknownHook
-from geode.hooks.points import HookEvent, HookPoint, Pass
+from geode.hooks.points import (
+    HookEvent,
+    HookPoint,
+    Pass,
+    PromptSubmitted,
+    Stopping,
+    ToolEnded,
+    ToolProposed,
+    TurnVerified,
+)
 from geode.hooks.registry import HookRegistry
 from tests.hooks.library_events import answered, asked, ended, hook, proposed, stopping
 
@@ -27,9 +36,17 @@ EVENTS = st.one_of(
 )
 
 
+POINTS = {
+    PromptSubmitted: HookPoint.USER_PROMPT_SUBMIT,
+    ToolProposed: HookPoint.PRE_TOOL_USE,
+    ToolEnded: HookPoint.POST_TOOL_USE,
+    TurnVerified: HookPoint.POST_VERIFY,
+    Stopping: HookPoint.STOP,
+}
+
+
 def asked_at(event: HookEvent) -> HookPoint:
-    kinds = ("PromptSubmitted", "ToolProposed", "ToolEnded", "TurnVerified", "Stopping")
-    return list(HookPoint)[kinds.index(type(event).__name__)]
+    return POINTS[type(event)]  # type: ignore[index]  (the library's hooks are at these points only)
 
 
 @pytest.mark.parametrize("name", LIBRARY)
@@ -88,5 +105,5 @@ async def test_each_hook_has_its_name_and_refuses_an_option_that_it_does_not_kno
 async def test_the_events_above_reach_every_point() -> None:
     """The tests of this file can fail: each kind of event finds its point."""
     events: list[HookEvent] = [asked(), proposed("shell", "ls"), ended("shell", "ls"), answered(), stopping()]
-    assert [asked_at(event) for event in events] == list(HookPoint)
+    assert {asked_at(event) for event in events} == {point for name in LIBRARY for point in hook(name).points}
     assert await hook("trim_results").decide(answered()) == Pass()
