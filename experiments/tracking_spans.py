@@ -23,6 +23,9 @@ from experiments.suite import OutcomeKind
 from geode.records.folder import SessionFolder
 from geode.records.timeline import read_timeline
 
+KEY_DIGITS = 12
+"""So much of an episode's key is shown; `geode show` takes any beginning that names one episode only."""
+
 _NS_PER_MS = 1_000_000
 
 
@@ -172,12 +175,14 @@ class _Builder:
             start_ns=start_ns,
             end_ns=max(_ns(record.ended_at), self.now_ns, *(span.end_ns for span in self.spans), start_ns),
             inputs={"prompt": self.prompt},
+            # Where MLflow shows two traces side by side, it shows the last three of these.
             outputs={
-                "outcome": outcome.kind.value,
-                "reasons": list(outcome.reasons),
-                "answer": self.answer,
-                "verified": record.verified,
+                "transcript": f"geode show {record.episode_key[:KEY_DIGITS]}",
                 "stop_reason": record.stop_reason,
+                "verified": record.verified,
+                "answer": self.answer,
+                "reasons": list(outcome.reasons),
+                "outcome": outcome.kind.value,
             },
             attributes={"geode.scaffold_id": record.scaffold_id, "geode.simulated": record.simulated},
             error="; ".join(outcome.reasons) or "INVALID" if outcome.kind is OutcomeKind.INVALID else "",

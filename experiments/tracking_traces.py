@@ -189,7 +189,11 @@ class _Summary:
             state="ERROR" if root.error else "OK",
             started_at_ms=root.start_ns // 1_000_000,
             ended_at_ms=root.end_ns // 1_000_000,
-            request=preview(str(root.inputs["prompt"]), _PREVIEW_CHARS),
+            # MLflow pairs the traces of two runs by this text; with the prompt alone, any repetitions would be a pair.
+            request=preview(
+                f"{record.task_id} · seed {record.seed} · repetition {record.repetition}: {root.inputs['prompt']}",
+                _PREVIEW_CHARS,
+            ),
             response=preview(f"{outcome.value}: {root.outputs['answer']}", _PREVIEW_CHARS),
             passed=None if outcome is OutcomeKind.INVALID else outcome is OutcomeKind.PASS,
             assessment_id="a-" + trace_id.removeprefix("tr-"),

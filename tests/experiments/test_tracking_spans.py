@@ -72,8 +72,10 @@ def test_a_refused_call_says_where_it_was_refused(trace: EpisodeTrace) -> None:
 def test_the_root_has_the_prompt_and_the_outcome(trace: EpisodeTrace) -> None:
     """The first look at a trace answers what was asked and what came of it."""
     assert str(trace.root.inputs["prompt"]).startswith("The tests of fix_slugify fail.")
-    assert trace.root.outputs["outcome"] == "PASS"
     assert trace.root.outputs["answer"] == "slugify collapses repeated separators; all tests pass."
+    assert list(trace.root.outputs)[-3:] == ["answer", "reasons", "outcome"], "what MLflow shows side by side"
+    assert trace.root.outputs["outcome"] == "PASS"
+    assert trace.root.outputs["transcript"] == f"geode show {trace.record.episode_key[:12]}"
     assert trace.spans[1].outputs["tool_calls"] == ["edit_file"]
     assert trace.spans[2].inputs == {"path": "slugify.py", "old": "-+", "new": "-{2,}"}
 

@@ -131,6 +131,25 @@ def test_a_trace_reads_back_with_its_sums_and_its_run(
     }
 
 
+def test_the_two_ends_of_a_block_share_their_request_and_no_other_two_do(
+    store: TrackingStore, home: TraceHome, traces: list[EpisodeTrace], tmp_path: Path
+) -> None:
+    """MLflow sets the traces of two runs side by side by the text of their requests."""
+    experiment = make_experiment(repeats=3)
+    cell = EpisodeMaker(tmp_path / "other", rounds=4).cell(experiment, "all_hooks")
+    of_candidate = [read_trace(episode) for episode in cell.episodes]
+    writer = SqliteTraces(store.settings.root.mlflow_database)
+    writer.write(home, traces)
+    writer.write(replace(home, variant="all_hooks"), of_candidate)
+    found = store.client.search_traces(locations=[home.experiment.experiment_id], max_results=20, include_spans=False)
+    requests = {"baseline": set[str](), "all_hooks": set[str]()}
+    for trace in found:
+        requests[trace.info.tags["geode.variant"]].add(trace.info.request_preview)
+    assert [len(texts) for texts in requests.values()] == [3, 6]
+    assert requests["baseline"] < requests["all_hooks"]
+    assert any(text.startswith("fix_slugify · seed 1 · repetition 2: The tests") for text in requests["baseline"])
+
+
 def test_the_client_writes_a_trace_that_lost_its_second_half_again(
     store: TrackingStore, home: TraceHome, traces: list[EpisodeTrace]
 ) -> None:
