@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from geode.tools.environment import LOCAL, Environment
 from geode.tools.files import edit_file_tool, list_files_tool, read_file_tool, write_file_tool
+from geode.tools.git import GIT_TOOLS, git_tools
 from geode.tools.search import search_tool
 from geode.tools.shell import shell_tool
 from geode.tools.spec import ToolSpec
@@ -21,11 +22,12 @@ _OF_FILES: Mapping[str, Callable[[Workspace], ToolSpec]] = MappingProxyType(
 )
 _OF_CHILDREN: Mapping[str, Callable[[Workspace, Environment], ToolSpec]] = MappingProxyType({"shell": shell_tool})
 
-TOOLS = (*_OF_FILES, *_OF_CHILDREN)
+TOOLS = (*_OF_FILES, *_OF_CHILDREN, *GIT_TOOLS)
 """The names of all tools, in their usual order."""
 
 
 def workspace_tools(workspace: Workspace, environment: Environment = LOCAL) -> dict[str, ToolSpec]:
     """All tools of the catalogue by name, confined to `workspace`; what they execute runs in `environment`."""
     tools = {name: tool(workspace) for name, tool in _OF_FILES.items()}
-    return tools | {name: tool(workspace, environment) for name, tool in _OF_CHILDREN.items()}
+    tools |= {name: tool(workspace, environment) for name, tool in _OF_CHILDREN.items()}
+    return tools | git_tools(workspace, environment)

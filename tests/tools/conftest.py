@@ -30,7 +30,7 @@ def call(root: Path) -> Call:
     """Call a tool as the executor does: scope, schema, then the handler."""
     tools = workspace_tools(Workspace(root))
 
-    async def run(name: str, **arguments: JsonValue) -> ToolOutput:
+    async def run(name: str, /, **arguments: JsonValue) -> ToolOutput:
         spec = tools[name]
         spec.check_scope(arguments)
         assert check_arguments(spec, arguments) is None
