@@ -9,6 +9,7 @@ from geode.tools.git import GIT_TOOLS, git_tools
 from geode.tools.search import search_tool
 from geode.tools.shell import shell_tool
 from geode.tools.spec import ToolSpec
+from geode.tools.web import web_fetch_tool
 from geode.tools.workspace import Workspace
 
 _OF_FILES: Mapping[str, Callable[[Workspace], ToolSpec]] = MappingProxyType(
@@ -22,7 +23,7 @@ _OF_FILES: Mapping[str, Callable[[Workspace], ToolSpec]] = MappingProxyType(
 )
 _OF_CHILDREN: Mapping[str, Callable[[Workspace, Environment], ToolSpec]] = MappingProxyType({"shell": shell_tool})
 
-TOOLS = (*_OF_FILES, *_OF_CHILDREN, *GIT_TOOLS)
+TOOLS = (*_OF_FILES, *_OF_CHILDREN, *GIT_TOOLS, "web_fetch")
 """The names of all tools, in their usual order."""
 
 
@@ -30,4 +31,4 @@ def workspace_tools(workspace: Workspace, environment: Environment = LOCAL) -> d
     """All tools of the catalogue by name, confined to `workspace`; what they execute runs in `environment`."""
     tools = {name: tool(workspace) for name, tool in _OF_FILES.items()}
     tools |= {name: tool(workspace, environment) for name, tool in _OF_CHILDREN.items()}
-    return tools | git_tools(workspace, environment)
+    return tools | git_tools(workspace, environment) | {"web_fetch": web_fetch_tool()}

@@ -12,7 +12,8 @@ def test_all_tools_are_there_under_their_own_names(root: Path) -> None:
     """ARCHITECTURE.md's table, in its order."""
     tools = workspace_tools(Workspace(root))
     files = ["list_files", "read_file", "write_file", "edit_file", "search", "shell"]
-    assert list(tools) == list(TOOLS) == [*files, "git_status", "git_diff", "git_log", "git_commit", "git_branch"]
+    git = ["git_status", "git_diff", "git_log", "git_commit", "git_branch"]
+    assert list(tools) == list(TOOLS) == [*files, *git, "web_fetch"]
     assert all(spec.name == name for name, spec in tools.items())
 
 
