@@ -44,6 +44,11 @@ class StateRoot:
         return self.path / "sessions"
 
     @property
+    def hooks_file(self) -> Path:
+        """The operator's own hooks."""
+        return self.path / "hooks.json"
+
+    @property
     def workspaces(self) -> Path:
         """Working folders of running episodes."""
         return self.path / "workspaces"

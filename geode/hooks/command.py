@@ -31,7 +31,7 @@ class CommandEntry:
     """One entry of a hook file.
 
     `matcher` names tools, and is only asked at points that have one. An `observer` is never heard. `on_error_allow`
-    makes a broken hook no opinion.
+    makes a broken hook no opinion. Hooks of a higher `priority` have their say first.
     """
 
     name: str
@@ -41,6 +41,7 @@ class CommandEntry:
     matcher: str = ""
     observer: bool = False
     on_error_allow: bool = False
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
     {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}]}}
 
-Besides `type`, `command` and `timeout` (seconds), an entry may say `"observer": true` (its answer is never heard) or
-`"on_error": "allow"` (when it is broken it counts as no opinion).
+Besides `type`, `command` and `timeout` (seconds), an entry may say `"observer": true` (its answer is never heard),
+`"on_error": "allow"` (when it is broken it counts as no opinion) and `"priority"` (the higher ones first).
 """
 
 import json
@@ -46,6 +46,7 @@ class _Handler(BaseModel):
     timeout: Annotated[float, Field(gt=0, le=3_600)] | None = None
     observer: bool = False
     on_error: Literal["allow", "block"] = "block"
+    priority: Annotated[int, Field(ge=-1_000, le=1_000)] = 0
     status_message: str | None = Field(default=None, alias="statusMessage")
     shell: Literal["bash", "sh"] | None = None
 
@@ -87,6 +88,7 @@ def read_hook_file(path: Path) -> HookFile:
             not_used.append(f"{where}: there is no such point; there are {', '.join(HookPoint)}")
             continue
         entries += _entries(HookPoint(event), groups, where, not_used)
+    entries.sort(key=lambda entry: -entry.priority)  # stable: equals keep their places
     return HookFile(entries=tuple(entries), not_used=tuple(not_used))
 
 
@@ -118,6 +120,7 @@ def _entries(point: HookPoint, groups: JsonValue, where: str, not_used: list[str
                 matcher=group.matcher,
                 observer=handler.observer,
                 on_error_allow=handler.on_error == "allow",
+                priority=handler.priority,
             )
 
 

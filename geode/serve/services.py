@@ -18,6 +18,7 @@ from geode.executor.policy import Mode
 from geode.executor.processor import ToolCallProcessor
 from geode.hooks.library import HookFactory, build_hooks
 from geode.hooks.middleware import fold_workspace_paths
+from geode.hooks.points import DecisionHook
 from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem, Observer
 from geode.llm.errors import ConfigurationError
@@ -39,6 +40,7 @@ from geode.records.timeline import SessionTimeline
 from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold
 from geode.serve.catalogues import hook_code, hook_factories
+from geode.serve.operator_hooks import operator_hooks
 from geode.serve.recovery import settle_by_probe
 from geode.tools.catalogue import workspace_tools
 from geode.tools.plan import BoundToolPlan, bind
@@ -191,6 +193,7 @@ class SharedServices:
         Raises:
             ConfigurationError: if the model cannot be launched, or the code of a hook is not what the scaffold names.
             UnknownHook: if the scaffold names a hook that is not registered.
+            HookFileError: if the operator's hook file is wrong.
             ToolPlanError: if it names a tool that there is not.
             RecordError: if the folder's stores cannot be opened.
         """
@@ -269,7 +272,8 @@ class SharedServices:
         resumed: bool,
     ) -> Session:
         plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace)))
-        registry = HookRegistry(build_hooks(spec.scaffold.hooks, self._hooks))
+        own = self._own_hooks(spec, folder, workspace)
+        registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))
         _check_code(spec.scaffold)
         folder.path.mkdir(parents=True, exist_ok=True)
         evidence = EvidenceLedger(folder.evidence, spec.session_id, self.clock, self._redactor)
@@ -320,6 +324,19 @@ class SharedServices:
         )
         system.emit(_opened(spec, plan, resumed=resumed))
         return Session(spec, folder, AgenticLoop(parts), self.clock, closers)
+
+
+    def _own_hooks(self, spec: SessionSpec, folder: SessionFolder, workspace: Path) -> Sequence[DecisionHook]:
+        if spec.mode is Mode.EXPERIMENT:
+            return ()
+        return operator_hooks(
+            self.settings.root,
+            session_id=spec.session_id,
+            mode=spec.mode.value,
+            workspace=workspace,
+            timeline=folder.timeline,
+            environment=self.settings.environment,
+        )
 
 
 def _check_code(scaffold: Scaffold) -> None:

@@ -50,6 +50,14 @@ def test_a_settings_file_is_read_and_what_has_no_place_here_is_named(tmp_path: P
     assert ["http" in found.not_used[0], "SessionStart" in found.not_used[1]] == [True, True]
 
 
+def test_a_higher_priority_goes_first_and_equals_keep_their_places(tmp_path: Path) -> None:
+    handlers = [
+        {"type": "command", "command": name, "priority": priority} for name, priority in (("a", 0), ("b", 5), ("c", 0))
+    ]
+    found = read_hook_file(written(tmp_path, {"hooks": {"Stop": [{"hooks": handlers}]}}))
+    assert [entry.command for entry in found.entries] == ["b", "a", "c"]
+
+
 def test_no_file_is_no_hooks(tmp_path: Path) -> None:
     assert read_hook_file(tmp_path / "none.json").entries == ()
 
