@@ -6,7 +6,6 @@ simulated models included. An episode can pass its own limit on cost by no more 
 (`geode.llm.messages.BoundsCost`); behind a model without known prices money cannot be held, and the run stops after it.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -131,22 +130,20 @@ def worst_case(spec: EpisodeSpec) -> Amount:
     return Amount(cost_usd=_money(min(limits.cost_usd, caps.cost_usd)), calls=min(limits.rounds, caps.rounds))
 
 
-def too_small(choice: BudgetChoice, specs: Iterable[EpisodeSpec]) -> str | None:
-    """Say why one of these episodes can never start under this budget, and what to change; None if all can."""
-    worst = [worst_case(spec) for spec in specs]
-    calls = max((amount.calls for amount in worst), default=0)
-    cost_usd = max((amount.cost_usd for amount in worst), default=Decimal(0))
-    if choice.calls is not None and calls > choice.calls:
-        return _cannot_start("calls", choice.calls, f"{calls} model calls", calls, "rounds")
-    if choice.cost_usd is not None and cost_usd > _money(choice.cost_usd):
-        return _cannot_start("cost_usd", choice.cost_usd, f"{cost_usd:f} US dollars", cost_usd, "cost_usd")
+def too_small(choice: BudgetChoice, spec: EpisodeSpec) -> str | None:
+    """Say why an episode can never start under this budget, and what to change; None if it can."""
+    worst = worst_case(spec)
+    if choice.calls is not None and worst.calls > choice.calls:
+        return _cannot_start("calls", choice.calls, f"{worst.calls} model calls", worst.calls, "rounds")
+    if choice.cost_usd is not None and worst.cost_usd > _money(choice.cost_usd):
+        return _cannot_start("cost_usd", choice.cost_usd, f"{worst.cost_usd:f} US dollars", worst.cost_usd, "cost_usd")
     return None
 
 
 def _cannot_start(key: str, cap: float, worst: str, needed: int | Decimal, limit: str) -> str:
     return (
         f"budget.{key}={cap:g}: one episode alone may need {worst}, so it could pass this cap. Raise budget.{key} to"
-        f" {needed:f} or more; or lower what an episode may use: limits.{limit} (that is another scaffold) or"
+        f" {needed:g} or more; or lower what an episode may use: limits.{limit} (that is another scaffold) or"
         f" caps.{limit} (that is another ruler)"
     )
 

@@ -16,7 +16,9 @@ Floats = NDArray[np.float64]
 FAMILIES_NEEDED = 10
 """With fewer independent families, "generalises" is not tested at all."""
 
-_PSEUDO_PAIRS = 2.0
+PSEUDO_PAIRS = 2.0
+"""How many pairs, half of them discordant, are added over all tasks before a variance is believed."""
+
 _DRAWS = 20_000  # the Monte-Carlo error of a critical value is then about 0.5 % of it
 _DRAW_SEED = 20_260  # fixed, so that equal outcomes give equal intervals
 
@@ -61,7 +63,7 @@ def simultaneous_intervals(tasks: Sequence[Floats], *, confidence: float) -> tup
         tasks: as for `mean_differences`.
         confidence: of all intervals together.
     """
-    return _intervals(tasks, confidence=confidence, pseudo_pairs=_PSEUDO_PAIRS / max(1, len(tasks)))
+    return _intervals(tasks, confidence=confidence, pseudo_pairs=PSEUDO_PAIRS / max(1, len(tasks)))
 
 
 def family_intervals(families: Floats, *, confidence: float) -> tuple[Interval | None, ...]:
@@ -95,7 +97,7 @@ def sample_intervals(sample: Floats, *, confidence: float, bounded: bool) -> tup
         confidence: of all intervals together.
         bounded: whether the differences cannot leave [-1, 1].
     """
-    bound, pseudo_pairs = (1.0, _PSEUDO_PAIRS) if bounded else (np.inf, 0.0)
+    bound, pseudo_pairs = (1.0, PSEUDO_PAIRS) if bounded else (np.inf, 0.0)
     return _intervals([sample], confidence=confidence, pseudo_pairs=pseudo_pairs, bound=bound, few=True)
 
 
@@ -121,7 +123,7 @@ def _intervals(
     if few:  # ten observations estimate no correlation matrix: drawn from one, the quantile comes out too small
         critical = np.asarray(stats.t.ppf(1 - (1 - confidence) / (2 * len(estimates)), df))
     else:
-        critical = _critical_values(covariance, variances[found], df, confidence)
+        critical = critical_values(covariance, variances[found], df, confidence)
     intervals: list[Interval | None] = [None] * len(estimates)
     for place, candidate in enumerate(found):
         estimate, error = float(estimates[candidate]), float(np.sqrt(variances[candidate]))
@@ -137,7 +139,7 @@ def _intervals(
     return tuple(intervals)
 
 
-def _critical_values(covariance: Floats, variances: Floats, df: Floats, confidence: float) -> Floats:
+def critical_values(covariance: Floats, variances: Floats, df: Floats, confidence: float) -> Floats:
     """Return for each candidate the quantile of max |T|, T multivariate t with that candidate's df."""
     errors = np.sqrt(variances)
     correlation = covariance / np.outer(errors, errors)
