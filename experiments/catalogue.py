@@ -11,7 +11,7 @@ from experiments.run_spec import Problem, RunSpec
 from experiments.suites.loader import ENTRY_POINT_GROUP, suite_names
 from geode.hooks.library import build_hooks
 from geode.llm.errors import ConfigurationError
-from geode.llm.routes import check_launchable
+from geode.llm.routes import ARCHIVED, check_launchable
 from geode.serve.catalogues import HOOKS_GROUP, hook_code, hook_factories, hook_names, tool_names
 
 SINKS_GROUP = "geode.sinks"
@@ -65,6 +65,8 @@ def _unknown(spec: RunSpec) -> Iterator[Problem]:
             text = f"there is no sink {sink!r}{nearest(sink, sink_names())}"
             yield Problem(path="tracking.sinks", text=text)
     for role, model in spec.roles.items():
+        if model in ARCHIVED:
+            continue  # a known name; a plan shows how many episodes are refused for it, and why
         try:
             check_launchable(model)
         except ConfigurationError as error:

@@ -9,20 +9,24 @@ from pathlib import Path
 from rich.console import Console
 
 import geode
+from experiments.detectable import detectable
+from experiments.forecast import forecast
 from experiments.manifest import EpisodeStatus, Manifest
 from experiments.mirror import MirrorSpec, SinkMirror
 from experiments.overrides import nearest
+from experiments.past import look_back
 from experiments.plan import Asked, ExperimentConflict, Plan, enroll, make_plan
+from experiments.preview import Preview, preview_to_json, print_preview
 from experiments.progress import Progress
 from experiments.records import Ruler, TaskRef, Variant
-from experiments.report import ExitCode, Report, damage_text, plan_to_json, print_plan, print_report, report_to_json
+from experiments.refusals import Refusal, refusal_text, refusals, why_unplayable
+from experiments.report import ExitCode, Report, print_report, report_to_json
 from experiments.run_episode import EpisodeParts, SessionOpener
 from experiments.run_spec import RunSpec
 from experiments.runner import LocalExecutor, RunStopped
 from experiments.spec import CellFailed, ConfigError, VariantSpec, job_spec
 from experiments.store import (
     EpisodeStore,
-    RecordDamaged,
     StoreError,
     clean_workspaces,
     list_experiments,
@@ -86,7 +90,7 @@ class Job:
         try:
             experiment = _Experiment.open(variants, read_settings(self.root), SystemClock())
             if self.plan_only:
-                self._show_plan(experiment.plan())
+                self._show_plan(experiment.preview())
                 return None
             with locked_root(experiment.settings.root, experiment.asked.name, lock_wait_s):
                 report = experiment.run(Console(stderr=True))
@@ -98,11 +102,13 @@ class Job:
             print_report(report, Console())
         return report
 
-    def _show_plan(self, plan: Plan) -> None:
+    def _show_plan(self, preview: Preview) -> None:
         if self.as_json:
-            _print_json(plan_to_json(plan))
+            _print_json(preview_to_json(preview))
         else:
-            print_plan(plan, Console())
+            print_preview(preview, Console())
+        if preview.refusals:
+            raise ConfigError(refusal_text(preview.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +126,6 @@ class _Experiment:
     def open(cls, variants: Sequence[VariantSpec], settings: Settings, clock: Clock) -> "_Experiment":
         spec = variants[0].spec
         suite = select_tasks(load_suite(spec.suite.name), spec.suite.tasks)
-        for variant in variants:
-            refuse_unplayable(suite, variant.spec.roles["target"])
         return cls(
             settings=settings,
             clock=clock,
@@ -148,11 +152,33 @@ class _Experiment:
             rerun_invalid=self.spec.invalid == "rerun",
         )
 
+    def refusals(self, plan: Plan) -> tuple[Refusal, ...]:
+        tasks = {task.task_id: task for task in self.suite.tasks}
+        refuse_damaged = self.spec.damaged == "refuse"
+        return refusals(plan, tasks, self.settings.root, self.spec.budget, refuse_damaged=refuse_damaged)
+
+    def preview(self) -> Preview:
+        plan = self.plan()
+        refused = self.refusals(plan)
+        left_out = {episode.spec.episode_key for refusal in refused for episode in refusal.episodes}
+        specs = [episode.spec for block in plan.blocks for episode in block.episodes]
+        past = look_back(self.settings.root, plan.experiment, self.clock)
+        return Preview(
+            plan=plan,
+            refusals=refused,
+            budget=self.spec.budget,
+            forecast=forecast(
+                [spec for spec in specs if spec.episode_key not in left_out],
+                past.records,
+                side_by_side=self.spec.executor.concurrency,
+            ),
+            detectable=detectable(plan.experiment, past),
+        )
+
     def run(self, console: Console) -> Report:
         plan, root = self.plan(), self.settings.root
-        if plan.damaged and self.spec.damaged == "refuse":
-            folders = [str(root.episode(episode.spec.episode_key)) for episode in plan.damaged]
-            raise RecordDamaged(damage_text(plan, folders))
+        if refused := self.refusals(plan):
+            raise ConfigError(refusal_text(refused))
         clean_workspaces(root)
         self.store.write_experiment(plan.experiment)
         written = WrittenCells(root.experiment(plan.experiment.name))
@@ -275,11 +301,8 @@ def refuse_unplayable(suite: Suite, model: str) -> None:
         SuiteError: naming the first task without an outline.
     """
     for task in suite.tasks:
-        if model.startswith("simulated/") and task.outline is None:
-            raise SuiteError(
-                f"{task.task_id}: {model} can only do a task that has an outline.yaml; write one for it, or leave the"
-                " task out with suite.tasks=[...]"
-            )
+        if reason := why_unplayable(task, model):
+            raise SuiteError(reason)
 
 
 def _print_json(body: object) -> None:

@@ -170,9 +170,8 @@ CONFIGURATION = {
     ),
     "an archived model": Bad(
         typed=("sweep", "experiment=archived_sil_2606"),
-        named=("gpt-5.5",),
+        named=("gpt-5.5", "nothing was run"),
         next_step="simulated/apprentice",
-        way=Way.COMPOSED,
     ),
     "code in a configuration": Bad(
         typed=("run", "+scaffold._target_=os.system"),
@@ -327,7 +326,7 @@ DAMAGE = {
     ),
     "a torn episode, planned again": Bad(
         typed=SWEEP,
-        named=("damaged episode.json; nothing was run", "it is not the text of a record"),
+        named=("1 x damaged episode.json", "it is not the text of a record"),
         next_step="damaged=set_aside",
         ground=torn("episodes/*/*/episode.json"),
     ),
