@@ -66,8 +66,8 @@ class Budget:
         return None
 
     def worth_waiting(self, spec: EpisodeSpec) -> bool:
-        """Whether running episodes hold back what this one needs, so that it may be admitted once they are settled."""
-        return bool(self._held) and not self._refusal(self.spent, worst_case(spec))
+        """Whether running episodes hold back what a refused one needs: it may be admitted once they are settled."""
+        return not self._refusal(self.spent, worst_case(spec))
 
     def settle(self, episode_key: str, record: EpisodeRecord | None) -> None:
         """Count what an admitted episode spent. None: it is lost; its worst case stays spent, for nobody knows."""
