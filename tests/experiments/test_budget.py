@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,9 +19,7 @@ from experiments.run_spec import BudgetChoice
 from geode.clock import ManualClock, SystemClock
 from geode.config.paths import StateRoot
 from geode.config.settings import read_settings
-from geode.executor.policy import Mode
 from geode.llm.messages import ModelResponse, StepSnapshot
-from geode.llm.outline import Outline
 from geode.scaffold import LoopLimits, Scaffold, ToolChoice, ToolPlan
 from geode.serve.services import Session, SharedServices
 from tests.doubles.cells import make_cells
@@ -213,27 +212,8 @@ class PricedSessions:
     def __init__(self, root: Path, model: PricedModel) -> None:
         self._services, self._model = SharedServices(read_settings(root, {}), SystemClock()), model
 
-    def create_session(
-        self,
-        *,
-        mode: Mode,
-        scaffold: Scaffold,
-        model: str,
-        workspace: Path,
-        folder: Path,
-        outline: Outline | None = None,
-        simulation_key: str = "",
-        caps: LoopLimits | None = None,
-    ) -> Session:
-        return self._services.create_session(
-            mode=mode,
-            scaffold=scaffold,
-            model=model,
-            workspace=workspace,
-            folder=folder,
-            caps=caps,
-            adapter=self._model,
-        )
+    def create_session(self, **parts: Any) -> Session:
+        return self._services.create_session(**parts, adapter=self._model)
 
 
 def costing(snapshot: StepSnapshot) -> ModelResponse:
