@@ -6,8 +6,8 @@ from importlib.metadata import entry_points
 
 from analysis.warehouse import DuckDBSink, Warehouse
 from experiments.catalogue import SINKS_GROUP
-from experiments.gate import comparison_rows
-from experiments.sinks import Cell, CellSink, ComparisonSink
+from experiments.comparison import ComparisonSink, comparison_table
+from experiments.sinks import Cell, CellSink
 from experiments.store import StoreError, list_experiments, load_cell, read_experiment
 from geode.config.settings import Settings
 
@@ -96,7 +96,7 @@ def _compared(name: str, cells: Sequence[Cell], sinks: Mapping[str, CellSink]) -
     for sink_name, sink in sinks.items():
         if isinstance(sink, ComparisonSink):
             try:
-                sink.write_comparison(cells[0].experiment, comparison_rows(cells))
+                sink.write_comparison(comparison_table(cells))
             except Exception as error:  # noqa: BLE001  (as above)
                 problems.append(f"{sink_name} has not the verdicts of {name}: {type(error).__name__}: {error}")
     return problems

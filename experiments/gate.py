@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.overrides import nearest
 from experiments.records import Ruler
-from experiments.sinks import Cell, ComparisonRow
+from experiments.sinks import Cell
 from experiments.stats import (
     FAMILIES_NEEDED,
     Floats,
@@ -192,28 +192,6 @@ def paired_fixed(evidence: PairedEvidence, spec: GateSpec) -> tuple[Verdict, ...
             kind, reasons = VerdictKind.INVALID, unfit
         verdicts.append(Verdict(candidate=candidate, kind=kind, reasons=reasons, difference=intervals[place]))
     return tuple(verdicts)
-
-
-def comparison_rows(cells: Sequence[Cell]) -> tuple[ComparisonRow, ...]:
-    """Return what the gate says of each candidate of the experiment that `cells` belong to, in its order.
-
-    Raises:
-        EvidenceRefused: as `paired_evidence` does.
-    """
-    experiment = cells[0].experiment
-    if len(cells) == 1:
-        return ()
-    verdicts = paired_fixed(paired_evidence(cells, experiment.baseline), gate_spec(experiment.ruler))
-    return tuple(
-        ComparisonRow(
-            variant=verdict.candidate,
-            difference=verdict.difference.estimate if verdict.difference else None,
-            low=verdict.difference.low if verdict.difference else None,
-            high=verdict.difference.high if verdict.difference else None,
-            verdict=verdict.kind.value,
-        )
-        for verdict in verdicts
-    )
 
 
 def promoted_by_point_estimate(evidence: PairedEvidence) -> tuple[str, ...]:

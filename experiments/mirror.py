@@ -18,8 +18,8 @@ from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 from experiments.catalogue import SINKS_GROUP
-from experiments.gate import comparison_rows
-from experiments.sinks import CellSink, ComparisonSink, EarlySink
+from experiments.comparison import ComparisonSink, comparison_table
+from experiments.sinks import CellSink, EarlySink
 from experiments.store import load_cell, load_cells, load_episode, read_experiment
 from geode.config.settings import Settings
 
@@ -257,8 +257,7 @@ def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> _Problem | None:
                 sink.write_traces(experiment, experiment.variant(name), [e for e in found if e is not None])
             case _Compare() if isinstance(sink, ComparisonSink):
                 what = "the verdicts are not written"
-                cells = load_cells(root, spec.experiment)
-                sink.write_comparison(cells[0].experiment, comparison_rows(cells))
+                sink.write_comparison(comparison_table(load_cells(root, spec.experiment)))
             case _Traces() | _Compare():
                 pass
     except Exception as error:  # noqa: BLE001  (as above: no sink may break another, or the run)

@@ -26,17 +26,6 @@ class Cell:
     episodes: Sequence[StoredEpisode]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonRow:
-    """What a comparison with the baseline says of one variant. A figure that there is no evidence for is None."""
-
-    variant: str
-    difference: float | None
-    low: float | None
-    high: float | None
-    verdict: str
-
-
 class CellSink(Protocol):
     """Takes cells. Entry points of the group `geode.sinks` name a factory `(Settings) -> CellSink`.
 
@@ -64,17 +53,4 @@ class EarlySink(CellSink, Protocol):
 
     def write_traces(self, experiment: ExperimentRecord, variant: Variant, episodes: Sequence[StoredEpisode]) -> None:
         """Store the traces of these episodes."""
-        ...
-
-
-@runtime_checkable
-class ComparisonSink(CellSink, Protocol):
-    """A sink that shows what the gate says of an experiment's candidates.
-
-    `write_comparison` is called after the cells of a run are written, and again when they grow: the last call counts.
-    It may raise like `write`.
-    """
-
-    def write_comparison(self, experiment: ExperimentRecord, rows: Sequence[ComparisonRow]) -> None:
-        """Store the verdicts on all candidates."""
         ...

@@ -1,8 +1,10 @@
 """Finished cells in MLflow: derived from the episode folders, and the same however often they are written.
 
     MLflow experiment   geode/<experiment>
-    parent run          <experiment>      the question, the ruler, the verdicts; experiment.yaml as an artifact
-    child run           <variant>         one cell: headline metrics under the same names in each, what varies as params
+    parent run          <experiment>      the question, the ruler, the verdicts; as artifacts experiment.yaml, and
+                                          comparison.md with the transcripts behind each figure
+    child run           <variant>         one cell: headline metrics and the gate's answer under the same names in each,
+                                          what varies as params
     trace               one an episode, found from the run of its cell
 
 Runs are found again by their tags `geode.experiment` and `geode.cell`, traces by `geode.episode_key`.
@@ -14,21 +16,31 @@ from datetime import datetime
 
 import yaml
 
+from experiments.comparison import ComparisonTable
 from experiments.imported import ImportedRun
 from experiments.records import ExperimentRecord, Variant
-from experiments.sinks import Cell, CellSink, ComparisonRow, StoredEpisode
+from experiments.sinks import Cell, CellSink, StoredEpisode
 from experiments.tracking_cells import (
+    SIZE_TAGS,
     cell_key,
     cell_params,
     cell_tags,
     experiment_tags,
     headline_metrics,
-    verdict_note,
 )
+from experiments.tracking_links import COMPARISON_PAGE, Links
 from experiments.tracking_names import NOTE_TAG, EntryKind, SetAside, screen
+from experiments.tracking_pages import cell_note, comparison_page, experiment_note, outdated_note
 from experiments.tracking_spans import EpisodeTrace, NotATimeline, read_trace
 from experiments.tracking_store import EntriesSetAside, TrackedExperiment, TrackedRun, TrackingStore
 from experiments.tracking_traces import TraceHome, open_trace_writer, stored_traces, trace_id_of
+from experiments.tracking_verdicts import (
+    COMPARED_TAG,
+    VERDICT_METRICS,
+    experiment_verdict_tags,
+    verdict_metrics,
+    verdict_tags,
+)
 from geode.config.settings import Settings
 from geode.records.timeline import TimelineNewer
 
@@ -42,19 +54,23 @@ TRACES_PER_WRITE = 200
 
 _HOW_TO_READ = (
     "How to read it: *Evaluation runs* lists the cells. `pass_rate` is what a variant reached, `diff_vs_baseline` its "
-    "paired difference to the baseline within the interval `diff_low` to `diff_high`, the tag `verdict` what the gate "
-    "says. `invalid` counts episodes that measured nothing; they are in no rate. Select runs and press *Compare* for "
-    "all figures; *Traces* shows what happened in each episode."
+    "paired difference to the baseline within the interval `diff_low` to `diff_high`, all as shares; the tag `verdict` "
+    "is what the gate says. `invalid` counts episodes that measured nothing; they are in no rate. Select runs and "
+    "press *Compare* for all figures; *Traces* shows what happened in each episode, by default of the last seven days."
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """Where a reader should begin: the experiment last written to, and the runs of its cells."""
+    """Where a reader should begin: the experiment last written to, and the runs of its cells.
+
+    `compared_in` is the run that has the page of the comparison, if there is one.
+    """
 
     experiment_id: str
     name: str
     run_ids: tuple[str, ...]
+    compared_in: str | None
 
 
 @dataclass(slots=True)
@@ -115,30 +131,37 @@ class MLflowSink:
         run = self._cell_run(known, experiment, variant, episodes)
         _report(f"the traces of {run.name!r}", self._write_traces(known, run, variant, episodes))
 
-    def write_comparison(self, experiment: ExperimentRecord, rows: Sequence[ComparisonRow]) -> None:
-        """Add the verdicts to cells that are written, and the table of them to the experiment's own run.
+    def write_comparison(self, table: ComparisonTable) -> None:
+        """Add what the gate says to cells that are written, and the whole comparison to the experiment's own run.
 
         Raises:
-            EntriesSetAside: after all else is stored, if a figure is no number or a variant has no run.
+            EntriesSetAside: after all else is stored, if a variant has no run.
         """
+        experiment = table.experiment
         known = self._experiment(experiment)
         runs = {run.tags[CELL_TAG]: run for run in self._store.runs(known.home.experiment_id, ANY_CELL)}
-        cells = {variant.name: runs.get(cell_key(experiment, variant)) for variant in experiment.variants}
+        cells = {
+            variant.name: run for variant in experiment.variants if (run := runs.get(cell_key(experiment, variant)))
+        }
+        links = Links(
+            home=known.home,
+            parent_id=known.parent_id,
+            baseline=table.baseline.variant,
+            run_ids={name: run.run_id for name, run in cells.items()},
+        )
         problems: tuple[SetAside, ...] = ()
-        # A variant's difference to itself is zero by definition; left out, MLflow would draw it as NaN.
-        itself = ComparisonRow(variant=experiment.baseline, difference=0.0, low=0.0, high=0.0, verdict="baseline")
-        for row in (itself, *rows):
+        for row in table.rows:
             run = cells.get(row.variant)
             if run is None:
                 reason = "has no run; write its cell first"
                 problems += (SetAside(kind=EntryKind.TAG, name=f"verdict of {row.variant}", reason=reason),)
                 continue
-            figures = {"diff_vs_baseline": row.difference, "diff_low": row.low, "diff_high": row.high}
-            # What floating-point noise leaves of a difference of zero (4.6e-18) would be shown as it is.
-            metrics = {name: round(value, 9) for name, value in figures.items() if value is not None}
-            problems += self._store.update(run, screen(metrics=metrics, tags={"verdict": row.verdict}))
-        note = verdict_note(experiment, rows, {name: run.metrics for name, run in cells.items() if run})
-        problems += self._store.update(self._store.run(known.parent_id), screen(tags={NOTE_TAG: note}))
+            tags = {**verdict_tags(table, row), NOTE_TAG: cell_note(table, row, links)}
+            entries = screen(metrics=verdict_metrics(table, row), tags=tags)
+            problems += self._store.update(run, entries, covered=VERDICT_METRICS)
+        parent, note = self._store.run(known.parent_id), experiment_note(table, links)
+        self._store.log_text(parent, comparison_page(table, links), COMPARISON_PAGE)
+        problems += self._store.update(parent, screen(tags={**experiment_verdict_tags(table), NOTE_TAG: note}))
         self._store.describe(known.home.experiment_id, f"{note}\n\n{_HOW_TO_READ}")
         _report(f"the comparison of {experiment.name!r}", problems)
 
@@ -160,7 +183,12 @@ class MLflowSink:
         if known.record != record:
             parent = self._store.run(known.parent_id)
             self._store.log_text(parent, _experiment_yaml(record), "experiment.yaml")
-            _report(f"the experiment {record.name!r}", self._store.update(parent, screen(tags=experiment_tags(record))))
+            tags = experiment_tags(record)
+            if COMPARED_TAG in parent.tags and any(parent.tags.get(name) != tags[name] for name in SIZE_TAGS):
+                # Should this run be cut short, no reader takes the verdicts for those of all that is there.
+                tags[NOTE_TAG] = outdated_note(parent.tags.get(NOTE_TAG, ""))
+                self._store.describe(known.home.experiment_id, f"{tags[NOTE_TAG]}\n\n{_HOW_TO_READ}")
+            _report(f"the experiment {record.name!r}", self._store.update(parent, screen(tags=tags)))
             known.record = record
         return known
 
@@ -239,7 +267,12 @@ def find_landing(settings: Settings, runs_max: int = 20) -> Landing | None:
     baselines = {run.tags.get("geode.baseline") for run in runs}
     cells = [run for run in runs if CELL_TAG in run.tags] or runs
     cells.sort(key=lambda run: (run.name not in baselines, -run.metrics.get("pass_rate", -1.0)))
-    return Landing(experiment_id=experiment_id, name=name, run_ids=tuple(run.run_id for run in cells[:runs_max]))
+    return Landing(
+        experiment_id=experiment_id,
+        name=name,
+        run_ids=tuple(run.run_id for run in cells[:runs_max]),
+        compared_in=next((run.run_id for run in runs if COMPARED_TAG in run.tags), None),
+    )
 
 
 def _report(where: str, problems: tuple[SetAside, ...]) -> None:

@@ -1,14 +1,15 @@
 """What a cell says of itself in MLflow: the same figures in every cell, and only what can differ as params."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from experiments.records import ExperimentRecord, Variant
-from experiments.sinks import ComparisonRow, StoredEpisode
+from experiments.sinks import StoredEpisode
 from experiments.suite import OutcomeKind
 from geode.scaffold import HookChoice, PromptSource
 
-NOTE_ROWS_MAX = 40
+SIZE_TAGS = ("geode.repeats", "geode.variants")
+"""Those of the experiment's tags that change when it grows."""
 
 
 def cell_key(experiment: ExperimentRecord, variant: Variant) -> str:
@@ -88,47 +89,9 @@ def experiment_tags(experiment: ExperimentRecord) -> dict[str, str]:
         "geode.families": str(len({task.family for task in ruler.tasks})),
         "geode.seeds": ", ".join(map(str, ruler.seeds)),
         "geode.repeats": str(experiment.repeats),
+        "geode.variants": str(len(experiment.variants)),
         "geode.version": experiment.geode_version,
     }
-
-
-def verdict_note(
-    experiment: ExperimentRecord, rows: Sequence[ComparisonRow], metrics: Mapping[str, Mapping[str, float]]
-) -> str:
-    """Return the verdicts as a table in Markdown; `metrics` are the cells', by variant."""
-    ruler = experiment.ruler
-
-    def rate(variant: str) -> str:
-        return _figure(metrics.get(variant, {}).get("pass_rate"), ".3f")
-
-    ranked = sorted(rows, key=lambda row: (row.difference is None, -(row.difference or 0.0)))
-    kept = [f"**{row.variant} is better by {_difference(row)}**" for row in ranked if row.verdict == "KEEP"]
-    answer = "; ".join(kept) or f"**No variant is shown to be better than {experiment.baseline}**"
-    lines = [
-        f"{experiment.question} {answer}.",
-        "",
-        f"Ruler `{ruler.ruler_id}`: suite {ruler.suite}, {len(ruler.tasks)} tasks, {experiment.repeats} repeats, "
-        f"baseline {experiment.baseline}, simultaneous intervals at {ruler.confidence:.0%}.",
-        "",
-        "| variant | pass rate | difference (interval) | verdict |",
-        "|---|---|---|---|",
-        f"| {experiment.baseline} | {rate(experiment.baseline)} | | baseline |",
-    ]
-    lines += [
-        f"| {row.variant} | {rate(row.variant)} | {_difference(row)} | {row.verdict} |"
-        for row in ranked[:NOTE_ROWS_MAX]
-    ]
-    if len(ranked) > NOTE_ROWS_MAX:
-        lines += ["", f"{len(ranked) - NOTE_ROWS_MAX} more variants stand in the list of runs."]
-    return "\n".join(lines)
-
-
-def _difference(row: ComparisonRow) -> str:
-    return f"{_figure(row.difference, '+.3f')} ({_figure(row.low, '+.3f')} to {_figure(row.high, '+.3f')})"
-
-
-def _figure(value: float | None, form: str) -> str:
-    return "not measured" if value is None else format(value, form)
 
 
 def _source(source: PromptSource) -> str:

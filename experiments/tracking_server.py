@@ -2,7 +2,6 @@
 
 import contextlib
 import http.client
-import json
 import os
 import signal
 import socket
@@ -14,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from urllib.parse import quote, urlencode
 
 from experiments.tracking import Landing, find_landing
+from experiments.tracking_links import compare_link, comparison_link
 from experiments.tracking_store import ENVIRONMENT, TrackingError, is_remote
 from geode.config.settings import Settings
 
@@ -65,15 +64,17 @@ def directions(address: str, landing: Landing | None) -> str:
     if landing is None:
         return f"The store holds no experiment of GEODE's yet. Look around at {address}"
     experiment = f"{address}/#/experiments/{landing.experiment_id}"
-    chosen = {"runs": landing.run_ids, "experiments": [landing.experiment_id]}
-    compared = {name: json.dumps(ids, separators=(",", ":")) for name, ids in chosen.items()}
-    return (
+    text = (
         f"Experiment {landing.name}\n"
         f"  its cells (select some, then Actions, Compare): {experiment}/evaluation-runs\n"
-        f"  its episodes, one trace each: {experiment}/traces\n"
+        f"  its episodes, one trace each: {experiment}/traces?startTimeLabel=ALL\n"
         f"  {len(landing.run_ids)} cells side by side:\n"
-        f"    {address}/#/compare-runs?{urlencode(compared, quote_via=quote)}"
+        f"    {address}/{compare_link(landing.experiment_id, landing.run_ids)}"
     )
+    if landing.compared_in is None:
+        return text
+    page = comparison_link(landing.experiment_id, landing.compared_in)
+    return f"{text}\n  the verdicts, and the transcripts behind each figure:\n    {address}/{page}"
 
 
 def _landing(settings: Settings) -> Landing | None:

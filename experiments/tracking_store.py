@@ -4,10 +4,11 @@ MLflow takes 1.5 seconds to import, so it is imported when a store is first open
 """
 
 import logging
+import math
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
@@ -180,11 +181,12 @@ class TrackingStore:
         """Create a run; one whose start is not known starts at this moment."""
         return _run(self.client.create_run(experiment_id, start_time=started_at_ms, tags=dict(tags), run_name=name))
 
-    def update(self, run: TrackedRun, entries: Entries) -> tuple[SetAside, ...]:
+    def update(self, run: TrackedRun, entries: Entries, *, covered: Collection[str] = ()) -> tuple[SetAside, ...]:
         """Make `run` hold `entries`, and return what it could not take.
 
         Only what differs is written, in one batch: writing the same again changes nothing. MLflow lets no param
-        change, so one that differs is set aside.
+        change, so one that differs is set aside; and it deletes no metric, so that one that is `covered` and has no
+        value in the entries becomes NaN, if the run holds it: its pages then show no number.
         """
         changed = [
             SetAside(
@@ -199,7 +201,7 @@ class TrackingStore:
         logged_at_ms = time.time_ns() // 1_000_000
         metrics = [
             entities.Metric(key, value, logged_at_ms, 0)
-            for key, value in entries.metrics.items()
+            for key, value in {**dict.fromkeys(_outdated(run, covered), math.nan), **entries.metrics}.items()
             if run.metrics.get(key) != value
         ]
         params = [entities.Param(key, value) for key, value in entries.params.items() if key not in run.params]
@@ -230,6 +232,10 @@ def _run(run: Any) -> TrackedRun:
         params=run.data.params,
         tags=run.data.tags,
     )
+
+
+def _outdated(run: TrackedRun, names: Collection[str]) -> list[str]:
+    return [name for name in names if not math.isnan(run.metrics.get(name, math.nan))]
 
 
 def _sqlite_uri(database: Path) -> str:

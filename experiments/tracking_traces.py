@@ -30,6 +30,8 @@ KNOWN_SCHEMAS = frozenset({"dc11669786a5"})
 """The schema revisions (`alembic_version`) whose tables `SqliteTraces` knows: MLflow 3.17."""
 
 EPISODE_KEY_TAG = "geode.episode_key"
+TASK_TAG = "geode.task"
+VARIANT_TAG = "geode.variant"
 BUSY_TIMEOUT_S = 60.0
 _PREVIEW_CHARS = 900  # MLflow's column holds 1,000
 
@@ -199,9 +201,9 @@ class _Summary:
             assessment_id="a-" + trace_id.removeprefix("tr-"),
             tags={
                 EPISODE_KEY_TAG: record.episode_key,
-                "geode.task": record.task_id,
+                TASK_TAG: record.task_id,
                 "geode.family": record.family,
-                "geode.variant": home.variant,
+                VARIANT_TAG: home.variant,
                 "geode.seed": str(record.seed),
                 "geode.repetition": str(record.repetition),
                 "outcome": outcome.value,

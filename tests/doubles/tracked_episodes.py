@@ -85,6 +85,20 @@ class EpisodeMaker:
         ]
         return Cell(experiment=experiment, variant=variant, episodes=episodes)
 
+    def cells(self, experiment: ExperimentRecord, letters: dict[str, str]) -> list[Cell]:
+        """Variants whose tasks all end alike: one letter a repetition, P pass, F fail, I INVALID, `.` not run."""
+        kinds = {"P": OutcomeKind.PASS, "F": OutcomeKind.FAIL, "I": OutcomeKind.INVALID}
+        found = []
+        for name, text in letters.items():
+            variant = experiment.variant(name)
+            episodes = [
+                self.episode(experiment, variant, task, seed=seed, repetition=repetition, kind=kinds[text[repetition]])
+                for task, seed, repetition, _ in experiment.episode_keys(variant)
+                if text[repetition] != "."
+            ]
+            found.append(Cell(experiment=experiment, variant=variant, episodes=episodes))
+        return found
+
     def episode(
         self,
         experiment: ExperimentRecord,

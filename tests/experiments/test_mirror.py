@@ -42,8 +42,9 @@ class Early(Noting):
         self.note(f"traces {variant.name} {len(episodes)}")
 
 class Judging(Noting):
-    def write_comparison(self, experiment, rows):
-        self.note(f"verdicts of {experiment.name}: " + ", ".join(f"{row.variant} {row.verdict}" for row in rows))
+    def write_comparison(self, table):
+        verdicts = ", ".join(f"{row.variant} {row.verdict.kind}" for row in table.candidates)
+        self.note(f"verdicts of {table.experiment.name}: {verdicts}")
 
 class Failing(Noting):
     def write(self, cell):

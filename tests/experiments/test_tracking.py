@@ -1,5 +1,7 @@
 """Cells in MLflow: found again, never doubled, and honest about what could not be stored."""
 
+import math
+import re
 import shutil
 from dataclasses import replace
 from datetime import timedelta
@@ -7,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from experiments.comparison import comparison_table
 from experiments.imported import ImportedRun
 from experiments.records import ExperimentRecord
-from experiments.sinks import Cell, ComparisonRow, EarlySink
+from experiments.sinks import Cell, EarlySink
 from experiments.tracking import CELL_TAG, Landing, MLflowSink, create_sink, find_landing, log_imported
 from experiments.tracking_store import EntriesSetAside, TrackedRun, TrackingStore
-from geode.config.settings import Settings
+from geode.config.settings import Settings, read_settings
 from tests.doubles.tracked_episodes import EpisodeMaker, dump, make_experiment
 
 pytestmark = [
@@ -148,53 +151,115 @@ def test_an_unreadable_timeline_costs_one_trace_and_is_reported(
     assert len(traces_of(tracking_settings, run)) == 3
 
 
+def compare(sink: MLflowSink, cells: list[Cell]) -> None:
+    for cell in cells:
+        sink.write(cell)
+    sink.write_comparison(comparison_table(cells))
+
+
 def test_a_comparison_stands_beside_the_figures(
-    tracking_settings: Settings, sink: MLflowSink, experiment: ExperimentRecord, maker: EpisodeMaker
+    tracking_settings: Settings, sink: MLflowSink, maker: EpisodeMaker
 ) -> None:
     """A stranger on MLflow's compare page can say which hook won and by how much."""
-    for name in ("baseline", "all_hooks"):
-        sink.write(maker.cell(experiment, name))
-    row = ComparisonRow(variant="all_hooks", difference=0.2 + 4e-18, low=0.1, high=0.1 + 0.2, verdict="KEEP")
-    sink.write_comparison(experiment, [row])
+    cells = maker.cells(make_experiment(repeats=8), {"baseline": "FFFFFFFF", "all_hooks": "PPPPPPPP"})
+    compare(sink, cells)
     before = dump(tracking_settings)
-    MLflowSink(tracking_settings).write_comparison(experiment, [row])
+    MLflowSink(tracking_settings).write_comparison(comparison_table(cells))
     assert dump(tracking_settings) == before
     runs = runs_of(tracking_settings)
-    figures = ("diff_vs_baseline", "diff_low", "diff_high")
-    assert [runs["all_hooks"].metrics[name] for name in figures] == [0.2, 0.1, 0.3]
-    assert [runs["baseline"].metrics[name] for name in figures] == [0.0, 0.0, 0.0]
-    assert (runs["all_hooks"].tags["verdict"], runs["baseline"].tags["verdict"]) == ("KEEP", "baseline")
-    assert "all_hooks is better by +0.200" in runs["hook_ablation"].tags["mlflow.note.content"]
+    parent, baseline, candidate = (runs[name] for name in ("hook_ablation", "baseline", "all_hooks"))
+    assert candidate.metrics.keys() == baseline.metrics.keys()
+    assert (candidate.metrics["diff_vs_baseline"], baseline.metrics["diff_vs_baseline"]) == (1.0, 0.0)
+    assert candidate.metrics["diff_low"] > 0
+    assert (candidate.tags["verdict"], baseline.tags["verdict"]) == ("KEEP", "baseline")
+    assert candidate.tags["mlflow.note.content"].startswith("**KEEP**: the whole interval")
+    assert parent.tags["verdicts"] == "1 KEEP"
+    assert parent.tags["mlflow.note.content"].startswith("**all_hooks is better by +100.0 points")
+    stored = TrackingStore(tracking_settings).client.download_artifacts(parent.run_id, "comparison.md")
+    page = Path(stored).read_text(encoding="utf-8")
+    assert set(re.findall(r"tr-[0-9a-f]{32}", page)) <= {
+        *traces_of(tracking_settings, baseline).values(),
+        *traces_of(tracking_settings, candidate).values(),
+    }
 
 
-def test_a_verdict_may_change_when_more_is_known(
-    tracking_settings: Settings, sink: MLflowSink, experiment: ExperimentRecord, maker: EpisodeMaker
+def test_a_verdict_that_no_longer_holds_disappears(
+    tracking_settings: Settings, sink: MLflowSink, maker: EpisodeMaker
 ) -> None:
-    """Looking again with more repeats replaces what was said before."""
-    for name in ("baseline", "all_hooks"):
-        sink.write(maker.cell(experiment, name))
-    row = ComparisonRow(variant="all_hooks", difference=0.2, low=0.1, high=0.3, verdict="KEEP")
-    sink.write_comparison(experiment, [row])
-    sink.write_comparison(experiment, [replace(row, difference=0.05, low=-0.1, verdict="UNDECIDED")])
-    run = runs_of(tracking_settings)["all_hooks"]
-    assert (run.metrics["diff_vs_baseline"], run.tags["verdict"]) == (0.05, "UNDECIDED")
+    """A KEEP that more repeats do not bear out must stand nowhere, and a figure that is not known any more is none."""
+    few, more = make_experiment(repeats=8), make_experiment(repeats=16)
+    compare(sink, maker.cells(few, {"baseline": "FFFFFFFF", "all_hooks": "PPPPPPPP"}))
+    compare(sink, maker.cells(more, {"baseline": "FFFFFFFFPPPPPPPP", "all_hooks": "PPPPPPPPFFFFFFFF"}))
+    runs = runs_of(tracking_settings)
+    assert (runs["all_hooks"].metrics["diff_vs_baseline"], runs["all_hooks"].tags["verdict"]) == (0.0, "UNDECIDED")
+    assert runs["hook_ablation"].tags["verdicts"] == "1 UNDECIDED"
+    assert not any("KEEP" in value for run in runs.values() for value in run.tags.values())
 
-
-def test_a_comparison_without_evidence_or_run_is_told(
-    tracking_settings: Settings, sink: MLflowSink, experiment: ExperimentRecord, maker: EpisodeMaker
-) -> None:
-    """NaN is no difference, and a verdict on a cell that was never written has no place."""
-    for name in ("baseline", "all_hooks"):
-        sink.write(maker.cell(experiment, name))
-    rows = [
-        ComparisonRow(variant="all_hooks", difference=float("nan"), low=None, high=None, verdict="INVALID"),
-        ComparisonRow(variant="stop_repeats", difference=0.1, low=0.0, high=0.2, verdict="UNDECIDED"),
-    ]
-    with pytest.raises(EntriesSetAside, match=r"diff_vs_baseline.*verdict of stop_repeats.*write its cell first"):
-        sink.write_comparison(experiment, rows)
+    unmeasured = maker.cells(more, {"baseline": "I" * 16, "all_hooks": "P" * 16})
+    compare(MLflowSink(tracking_settings), unmeasured)
     run = runs_of(tracking_settings)["all_hooks"]
     assert run.tags["verdict"] == "INVALID"
-    assert "diff_vs_baseline" not in run.metrics
+    assert all(math.isnan(run.metrics[name]) for name in ("diff_vs_baseline", "diff_low", "diff_high"))
+    before = dump(tracking_settings)
+    sink.write_comparison(comparison_table(unmeasured))
+    assert dump(tracking_settings) == before
+
+
+def test_a_store_that_grew_says_what_a_rebuilt_one_says(
+    tracking_settings: Settings, sink: MLflowSink, maker: EpisodeMaker, tmp_path: Path
+) -> None:
+    """MLflow can be deleted: nothing in it depends on how often, or in which steps, it was written."""
+    compare(sink, maker.cells(make_experiment(repeats=8), {"baseline": "FFFFFFFF", "all_hooks": "PPPPPPPP"}))
+    last = maker.cells(
+        make_experiment(repeats=9), {"baseline": "F" * 9, "all_hooks": "PPPPPPPPF", "stop_repeats": "F" * 9}
+    )
+    compare(MLflowSink(tracking_settings), last)
+    shutil.copytree(tmp_path / "root", tmp_path / "rebuilt")
+    rebuilt = read_settings(tmp_path / "rebuilt", {})
+    TrackingStore(rebuilt).client.rename_experiment("1", "gone")
+    compare(MLflowSink(rebuilt), last)
+    grown, again = (said(settings) for settings in (tracking_settings, rebuilt))
+    assert again == grown
+
+
+def said(settings: Settings) -> dict[str, tuple[dict[str, float], dict[str, str]]]:
+    """Figures and words by run, whatever MLflow calls runs, experiments and traces."""
+    runs = runs_of(settings)
+    ids = "|".join([*(run.run_id for run in runs.values()), "tr-[0-9a-f]{32}", "experiments/[0-9]+"])
+    return {
+        name: (dict(run.metrics), {key: re.sub(ids, "id", value) for key, value in run.tags.items()})
+        for name, run in runs.items()
+    }
+
+
+def test_verdicts_on_an_experiment_that_grows_are_marked_until_they_are_made_again(
+    tracking_settings: Settings, sink: MLflowSink, maker: EpisodeMaker
+) -> None:
+    """A run that is cut short leaves the old answer beside new episodes; it must say so."""
+    compare(sink, maker.cells(make_experiment(repeats=8), {"baseline": "FFFFFFFF", "all_hooks": "PPPPPPPP"}))
+    longer = maker.cells(make_experiment(repeats=9), {"baseline": "FFFFFFFFF", "all_hooks": "PPPPPPPPP"})
+    for _ in range(2):
+        MLflowSink(tracking_settings).write(longer[0])
+        note = runs_of(tracking_settings)["hook_ablation"].tags["mlflow.note.content"]
+        assert note.count("has grown") == 1
+        assert "all_hooks is better" in note
+    MLflowSink(tracking_settings).write_comparison(comparison_table(longer))
+    assert "has grown" not in runs_of(tracking_settings)["hook_ablation"].tags["mlflow.note.content"]
+
+
+def test_a_verdict_on_a_cell_that_was_never_written_is_told(
+    tracking_settings: Settings, sink: MLflowSink, maker: EpisodeMaker
+) -> None:
+    """It has no place, but the others have theirs."""
+    letters = {"baseline": "FFFFFFFF", "all_hooks": "PPPPPPPP", "stop_repeats": "PPPPPPPP"}
+    cells = maker.cells(make_experiment(repeats=8), letters)
+    for cell in cells[:2]:
+        sink.write(cell)
+    with pytest.raises(EntriesSetAside, match=r"verdict of stop_repeats.*write its cell first"):
+        sink.write_comparison(comparison_table(cells))
+    runs = runs_of(tracking_settings)
+    assert runs["all_hooks"].tags["verdict"] == "KEEP"
+    assert "| stop_repeats | KEEP |" in runs["hook_ablation"].tags["mlflow.note.content"]
 
 
 def test_imported_runs_are_stored_once_and_replaced(tracking_settings: Settings) -> None:
@@ -228,7 +293,10 @@ def test_the_landing_is_the_newest_experiment_baseline_first(
         sink.write(maker.cell(experiment, name))
     runs = runs_of(tracking_settings)
     order = tuple(runs[name].run_id for name in ("baseline", "stop_repeats", "all_hooks"))
-    assert find_landing(tracking_settings) == Landing(experiment_id="1", name="geode/hook_ablation", run_ids=order)
+    landing = Landing(experiment_id="1", name="geode/hook_ablation", run_ids=order, compared_in=None)
+    assert find_landing(tracking_settings) == landing
+    sink.write_comparison(comparison_table([maker.cell(experiment, name) for name in ("baseline", "all_hooks")]))
+    assert find_landing(tracking_settings) == replace(landing, compared_in=runs["hook_ablation"].run_id)
 
 
 def test_two_experiments_may_share_an_episode(

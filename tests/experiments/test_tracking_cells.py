@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.sinks import ComparisonRow
 from experiments.suite import OutcomeKind
-from experiments.tracking_cells import cell_params, headline_metrics, verdict_note
+from experiments.tracking_cells import cell_params, headline_metrics
 from tests.doubles.tracked_episodes import EpisodeMaker, make_experiment
 
 
@@ -49,25 +48,3 @@ def test_what_varies_can_be_read_off_the_params() -> None:
         "repair_budget": "2",
         "model.target": "simulated/apprentice",
     }
-
-
-def test_the_note_says_first_who_won_and_by_how_much() -> None:
-    """Its first line stands on top of every page of the experiment."""
-    experiment = make_experiment(repeats=30)
-    rows = [
-        ComparisonRow(variant="placebo_prompt", difference=None, low=None, high=None, verdict="INVALID"),
-        ComparisonRow(variant="stop_repeats", difference=0.022, low=-0.088, high=0.132, verdict="UNDECIDED"),
-        ComparisonRow(variant="all_hooks", difference=0.194, low=0.084, high=0.304, verdict="KEEP"),
-    ]
-    note = verdict_note(experiment, rows, {"baseline": {"pass_rate": 0.617}, "all_hooks": {"pass_rate": 0.811}})
-    lines = note.splitlines()
-    assert lines[0] == (
-        "Which hook helps the worker, and by how much? **all_hooks is better by +0.194 (+0.084 to +0.304)**."
-    )
-    assert lines[6:] == [
-        "| baseline | 0.617 | | baseline |",
-        "| all_hooks | 0.811 | +0.194 (+0.084 to +0.304) | KEEP |",
-        "| stop_repeats | not measured | +0.022 (-0.088 to +0.132) | UNDECIDED |",
-        "| placebo_prompt | not measured | not measured (not measured to not measured) | INVALID |",
-    ]
-    assert "**No variant is shown to be better than baseline**" in verdict_note(experiment, rows[:2], {})

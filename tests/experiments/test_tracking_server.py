@@ -13,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from experiments.comparison import comparison_table
 from experiments.tracking import MLflowSink
 from experiments.tracking_cli import register
 from experiments.tracking_server import CannotShow, directions, show, wait_until_healthy
@@ -100,7 +101,9 @@ def test_the_pages_start_serve_traces_of_a_team_and_end(tracking_settings: Setti
     port, root = free_port(), tracking_settings.root.path
     experiment = make_experiment()
     cell = EpisodeMaker(tmp_path / "episodes", rounds=3).cell(experiment, "baseline")
-    MLflowSink(tracking_settings).write(cell)
+    sink = MLflowSink(tracking_settings)
+    sink.write(cell)
+    sink.write_comparison(comparison_table([cell]))
     with subprocess.Popen(
         [sys.executable, "-c", UI, "ui", "--root", root, "--port", str(port), "--no-open"],
         stdout=subprocess.PIPE,
@@ -116,6 +119,7 @@ def test_the_pages_start_serve_traces_of_a_team_and_end(tracking_settings: Setti
                 said += line
             assert f"http://127.0.0.1:{port}/#/experiments/1/evaluation-runs" in said
             assert f"http://127.0.0.1:{port}/#/compare-runs?runs=" in said
+            assert said.split("\nCtrl-C")[0].split()[-1].endswith("/artifacts/comparison.md"), "what a browser opens"
             remote = read_settings(tmp_path / "elsewhere", {"MLFLOW_TRACKING_URI": f"http://127.0.0.1:{port}"})
             team = experiment.model_copy(update={"name": "team"})
             MLflowSink(remote).write(replace(cell, experiment=team))

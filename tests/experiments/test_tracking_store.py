@@ -1,5 +1,6 @@
 """One store, made once and whole, and writes that can be repeated."""
 
+import math
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -92,6 +93,22 @@ def test_the_last_value_of_a_metric_is_what_counts(store: TrackingStore, run: Tr
     for value in (0.7, 0.2, 0.7):
         store.update(store.run(run.run_id), screen(metrics={"pass_rate": value}))
         assert store.run(run.run_id).metrics == {"pass_rate": value}
+
+
+def test_a_covered_metric_without_a_value_becomes_nan_once_and_may_come_back(
+    store: TrackingStore, run: TrackedRun
+) -> None:
+    """MLflow deletes no metric; NaN is shown as no number, and what was never there stays away."""
+    names = ("diff_low", "diff_high")
+    store.update(run, screen(metrics={"diff_low": 0.1, "pass_rate": 0.5}), covered=names)
+    for _ in range(2):
+        store.update(store.run(run.run_id), screen(), covered=names)
+    found = store.run(run.run_id).metrics
+    assert found.keys() == {"diff_low", "pass_rate"}
+    assert math.isnan(found["diff_low"])
+    assert len(store.client.get_metric_history(run.run_id, "diff_low")) == 2
+    store.update(store.run(run.run_id), screen(metrics={"diff_low": 0.2}), covered=names)
+    assert store.run(run.run_id).metrics["diff_low"] == 0.2
 
 
 def test_a_param_that_changed_is_set_aside_and_the_rest_is_logged(store: TrackingStore, run: TrackedRun) -> None:
