@@ -9,7 +9,7 @@ DEMO_ROOT ?= .geode-demo
 export PYTHONDONTWRITEBYTECODE :=
 unexport PYTHONPATH
 
-.PHONY: demo test check bench truth setup clean
+.PHONY: demo test check bench truth calibrate setup clean
 
 setup: $(VENV)/.ready
 
@@ -48,5 +48,12 @@ truth: setup
 	$(BIN)/geode sweep --root .geode-truth experiment=hook_ablation name=hook_ablation_truth seeds=[1] repeats=400 tracking=none
 	$(BIN)/geode truth --root .geode-truth hook_ablation_truth -o experiments/simulator_truth.json
 
+# How often the gate errs: real sweeps of placebos on the simulator, in still weather and in bad (about 45 minutes each on
+# two cores), then thousands by outcome alone (about 30 minutes). Stopped, it goes on.
+calibrate: setup
+	$(BIN)/geode gate calibrate --root .geode-calibrate
+	$(BIN)/geode gate calibrate --root .geode-calibrate --drift 1 --heavy-tails
+	PYTHONPATH=. $(BIN)/python benchmarks/error_rates.py --sweeps 4000
+
 clean:
-	rm -rf $(VENV) $(DEMO_ROOT) .geode-truth .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DEMO_ROOT) .geode-truth .geode-calibrate .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -54,6 +54,11 @@ class StateRoot:
         return self.path / "workspaces"
 
     @property
+    def calibrations(self) -> Path:
+        """What was measured of the gate's error rates, a file a study."""
+        return self.path / "calibrations"
+
+    @property
     def mlflow_database(self) -> Path:
         """The default tracking store."""
         return self.path / "mlflow" / "mlflow.db"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.error_rates import MIXED, tally
+from benchmarks.error_rates import MIXED, Line
 from experiments.gate import (
     Beyond,
     EvidenceRefused,
@@ -253,6 +253,6 @@ def test_a_sweep_in_which_nothing_differs_rarely_decides_anything(repeats: int) 
     At a true rate of 5 %, more than 10 of 80 sweeps decide with a probability below 0.2 %; uncorrected 95 % intervals
     would decide in some 17. `benchmarks/error_rates.py` measures the rate itself.
     """
-    found = tally([MIXED] * 7, repeats=repeats, sweeps=80, seed=11)
-    assert found.decided <= 10
-    assert found.naive >= 60
+    found = Line(rates=[MIXED] * 7, repeats=repeats, sweeps=80, seed=11).tally()
+    assert found.decided.count <= 10
+    assert found.naive.count >= 60

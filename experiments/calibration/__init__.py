@@ -1,0 +1,1 @@
+"""How often the gate errs, measured on sweeps in which the truth is known."""
