@@ -9,7 +9,7 @@ DEMO_ROOT ?= .geode-demo
 export PYTHONDONTWRITEBYTECODE :=
 unexport PYTHONPATH
 
-.PHONY: demo test check bench truth calibrate setup clean
+.PHONY: demo test check bench crash truth calibrate setup clean
 
 setup: $(VENV)/.ready
 
@@ -54,6 +54,11 @@ calibrate: setup
 	$(BIN)/geode gate calibrate --root .geode-calibrate
 	$(BIN)/geode gate calibrate --root .geode-calibrate --drift 1 --heavy-tails
 	PYTHONPATH=. $(BIN)/python benchmarks/error_rates.py --sweeps 4000
+
+# Every point of persistence x every fault x SEEDS seeds (about 15 s of CPU a seed), and a control for each invariant.
+SEEDS ?= 20
+crash: setup
+	$(BIN)/python -m tests.crash.matrix --seeds $(SEEDS) --jobs 2
 
 clean:
 	rm -rf $(VENV) $(DEMO_ROOT) .geode-truth .geode-calibrate .mypy_cache .ruff_cache .pytest_cache .hypothesis
