@@ -110,14 +110,19 @@ def outdated_note(note: str) -> str:
 
 
 def answer(table: ComparisonTable) -> str:
-    """Say in one sentence whom the gate keeps and rejects, and by how much."""
+    """Say in one sentence whom the gate keeps, rejects and cannot judge, and by how much."""
     if not table.candidates:
         return f"{table.baseline.variant} is the only variant: there is nothing to compare it with"
-    parts = []
-    for kind, word in ((VerdictKind.KEEP, "better"), (VerdictKind.REJECT, "worse")):
-        found = [row for row in _ranked(table) if row.verdict and row.verdict.kind is kind]
-        parts += [f"{row.variant} is {word} by {_interval(row, ' points')}" for row in found]
-    return "; ".join(parts) or f"No variant is shown to be better than {table.baseline.variant}"
+    of_kind = {
+        kind: [row for row in _ranked(table) if row.verdict and row.verdict.kind is kind] for kind in VerdictKind
+    }
+    parts = [f"{row.variant} is better by {_interval(row, ' points')}" for row in of_kind[VerdictKind.KEEP]]
+    parts += [f"{row.variant} is worse by {_interval(row, ' points')}" for row in of_kind[VerdictKind.REJECT]]
+    if not parts and of_kind[VerdictKind.UNDECIDED]:
+        parts = [f"No variant is shown to be better than {table.baseline.variant}"]
+    if invalid := len(of_kind[VerdictKind.INVALID]):
+        parts += [f"{invalid} of {len(table.candidates)} candidates cannot be judged: their evidence is INVALID"]
+    return "; ".join(parts)
 
 
 def _ranked(table: ComparisonTable) -> list[ComparisonRow]:

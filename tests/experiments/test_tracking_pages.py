@@ -58,6 +58,8 @@ def test_nobody_better_is_an_answer() -> None:
     assert answer(table({"baseline": same, "hook": same})) == "No variant is shown to be better than baseline"
     worse = table({"baseline": {"a": "P" * 12}, "hook": {"a": "F" * 12}})
     assert answer(worse).startswith("hook is worse by -100.0 points")
+    holes = table({"baseline": {"a": "PPPP"}, "hook": {"a": "PPII"}})
+    assert answer(holes) == "1 of 1 candidates cannot be judged: their evidence is INVALID"
     assert answer(table({"baseline": same})) == "baseline is the only variant: there is nothing to compare it with"
 
 
