@@ -48,8 +48,8 @@ truth: setup
 	$(BIN)/geode sweep --root .geode-truth experiment=hook_ablation name=hook_ablation_truth seeds=[1] repeats=400 tracking=none
 	$(BIN)/geode truth --root .geode-truth hook_ablation_truth -o experiments/simulator_truth.json
 
-# How often the gate errs: real sweeps of placebos on the simulator, in still weather and in bad (about 45 minutes each on
-# two cores), then thousands by outcome alone (about 30 minutes). Stopped, it goes on.
+# How often the gate errs: real sweeps of placebos on the simulator, in still weather and in bad (half an hour of two cores
+# each; stopped, they go on), then thousands by outcome alone (as long again).
 calibrate: setup
 	$(BIN)/geode gate calibrate --root .geode-calibrate
 	$(BIN)/geode gate calibrate --root .geode-calibrate --drift 1 --heavy-tails

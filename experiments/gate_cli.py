@@ -29,7 +29,7 @@ def calibrate(
     """Measure on the simulator how often the gate keeps what does nothing, and how often what helps.
 
     Each sweep is run anew, by seeds of its own, through the production loop. Its outcomes are kept under the state
-    root, its episodes are not. Stopped, the same command goes on. The default takes some 45 minutes on two cores.
+    root, its episodes are not. Stopped, the same command goes on. The default takes half an hour of two cores.
 
     Exit codes: 0 measured; 1 the gate keeps placebos more often than it promises, or something failed; 2 refused;
     130 interrupted, with the figures so far.

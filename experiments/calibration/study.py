@@ -65,6 +65,7 @@ class Study:
                 "weather": [self.weather.drift_sd, self.weather.heavy_tails],
                 "first_seed": self.first_seed,
                 "simulator": fault_table_hash(),
+                "geode": geode.__version__,
             }
         )[:12]
 
