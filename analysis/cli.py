@@ -90,6 +90,7 @@ def rebuild(root: Path = typer.Option(None, help=_ROOT_HELP)) -> None:
     from analysis.rebuild import rebuild as rebuild_all
     from analysis.reports import print_rebuilt
     from analysis.warehouse import Warehouse, WarehouseError
+    from experiments.sink_turns import SinksBusy
     from geode.cli.failure import fail
     from geode.cli.state import settings_of
 
@@ -99,7 +100,7 @@ def rebuild(root: Path = typer.Option(None, help=_ROOT_HELP)) -> None:
         rebuilt = rebuild_all(settings, installed_sinks())
         with warehouse.read() as reading:
             imports = reading.query("SELECT source, path, attempts FROM imports ORDER BY source, path")
-    except WarehouseError as error:
+    except (WarehouseError, SinksBusy) as error:
         fail(str(error))
     print_rebuilt(rebuilt, imports)
     if rebuilt.problems:

@@ -7,6 +7,7 @@ from importlib.metadata import entry_points
 from analysis.warehouse import DuckDBSink, Warehouse
 from experiments.catalogue import SINKS_GROUP
 from experiments.comparison import ComparisonSink, comparison_table
+from experiments.sink_turns import SinkTurns
 from experiments.sinks import Cell, CellSink
 from experiments.store import StoreError, list_experiments, load_cell, read_experiment
 from geode.config.settings import Settings
@@ -37,7 +38,13 @@ def rebuild(settings: Settings, factories: Mapping[str, SinkFactory]) -> Rebuilt
 
     Raises:
         WarehouseError: if the warehouse cannot be cleared.
+        SinksBusy: if another process writes to the sinks and does not let go.
     """
+    with SinkTurns(settings.root).turn():
+        return _rebuild(settings, factories)
+
+
+def _rebuild(settings: Settings, factories: Mapping[str, SinkFactory]) -> Rebuilt:
     DuckDBSink(Warehouse(path=settings.root.warehouse)).clear()
     done: list[str] = []
     problems: list[str] = []

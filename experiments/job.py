@@ -27,9 +27,11 @@ from experiments.runner import LocalExecutor, RunStopped
 from experiments.spec import CellFailed, ConfigError, VariantSpec, job_spec
 from experiments.store import (
     EpisodeStore,
+    RecordDamaged,
     StoreError,
     clean_workspaces,
     list_experiments,
+    load_cell,
     locked_root,
     read_experiment,
 )
@@ -181,23 +183,15 @@ class _Experiment:
             raise ConfigError(refusal_text(refused))
         clean_workspaces(root)
         self.store.write_experiment(plan.experiment)
-        written = WrittenCells(root.experiment(plan.experiment.name))
-        written.grow(episode.variant for block in plan.blocks for episode in block.episodes)
-        cells = written.missing(self.spec.sinks, [variant.variant for variant in plan.variants])
-        return self._execute(plan, cells, written, console)
+        return self._execute(plan, console)
 
-    def _execute(self, plan: Plan, cells: Sequence[str], written: WrittenCells, console: Console) -> Report:
-        folder = self.settings.root.experiment(plan.experiment.name)
-        manifest = Manifest(folder, self.clock)
+    def _execute(self, plan: Plan, console: Console) -> Report:
+        manifest = Manifest(self._folder, self.clock)
         for block in plan.blocks:
             for episode in block.episodes:
                 manifest.note(episode, EpisodeStatus.PLANNED)
-        mirror = None
-        if cells:
-            log = folder / "sinks.log"
-            mirror = SinkMirror(
-                MirrorSpec(settings=self.settings, experiment=self.asked.name, sinks=self.spec.sinks, log=log)
-            )
+        cells = self._cells_to_write(plan)
+        mirror = SinkMirror(self._mirror_spec()) if cells else None
         progress = Progress(
             console, self.clock, reused={v.variant: v.reused for v in plan.variants}, to_run=plan.to_run
         )
@@ -218,8 +212,6 @@ class _Experiment:
         finally:
             progress.close()
             manifest.close()
-        if mirror is not None and any(mirror.written.values()):
-            written.add(mirror.written)
         return Report(
             experiment=plan.experiment.name,
             counts=progress.counts,
@@ -230,6 +222,28 @@ class _Experiment:
             sink_problems=mirror.problems if mirror is not None else (),
             interrupted=not ended and not stopped,
             stopped=stopped,
+        )
+
+    @property
+    def _folder(self) -> Path:
+        return self.settings.root.experiment(self.asked.name)
+
+    def _cells_to_write(self, plan: Plan) -> tuple[str, ...]:
+        names = tuple(variant.variant for variant in plan.variants)
+        if not self.spec.sinks or plan.to_run:
+            return names if self.spec.sinks else ()
+        try:
+            cells = [load_cell(self.settings.root, plan.experiment, plan.experiment.variant(name)) for name in names]
+        except RecordDamaged:
+            return names  # writing them will say what is wrong
+        return WrittenCells(self._folder).missing(self.spec.sinks, cells)
+
+    def _mirror_spec(self) -> MirrorSpec:
+        return MirrorSpec(
+            settings=self.settings,
+            experiment=self.asked.name,
+            sinks=self.spec.sinks,
+            log=self._folder / "sinks.log",
         )
 
     def _opener(self) -> SessionOpener:

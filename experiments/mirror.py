@@ -1,7 +1,8 @@
 """Finished episodes on their way to the sinks, in one other process, so that tracking never slows or breaks a run.
 
 The other process reads the episode folders itself: what is sent are names. It ends when its pipe is closed, and so
-also when this process is killed; a pool's worker would then live on, and hold the databases open.
+also when this process is killed; a pool's worker would then live on, and hold the databases open. Other commands may
+write to the same sinks: each job is done in a turn, and if another had one in between, the sinks are opened anew.
 """
 
 import asyncio
@@ -19,8 +20,10 @@ from pathlib import Path
 
 from experiments.catalogue import SINKS_GROUP
 from experiments.comparison import ComparisonSink, comparison_table
+from experiments.sink_turns import SinksBusy, SinkTurns
 from experiments.sinks import CellSink, EarlySink
 from experiments.store import load_cell, load_cells, load_episode, read_experiment
+from experiments.written import WrittenCells
 from geode.config.settings import Settings
 
 _BATCH = 25  # episodes a message: a few seconds of work, which is what an interrupt waits for at the most
@@ -48,7 +51,7 @@ class _Traces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WholeCell:
-    """Write the cell of a variant, with every episode that is finished."""
+    """Write the cell of a variant, with every episode that is finished, to each sink that has not just that."""
 
     variant: str
 
@@ -93,10 +96,8 @@ class SinkMirror:
         self._last: list[_Job] = []
         self._at_work: _Job | None = None
         self._ready = False
-        self._broken: frozenset[str] = frozenset()
         self._all_done = asyncio.Event()
         self._problems: dict[tuple[str, str], list[str]] = {}
-        self._written: dict[str, list[str]] = {sink: [] for sink in spec.sinks}
         self._connection: Connection | None = None
         self._process: SpawnProcess | None = None
 
@@ -107,11 +108,6 @@ class SinkMirror:
             f"{sink}: {what[0]}{f', and so {len(what) - 1} more' if len(what) > 1 else ''}: {cause}"
             for (sink, cause), what in self._problems.items()
         )
-
-    @property
-    def written(self) -> Mapping[str, Sequence[str]]:
-        """The cells that each sink has written whole."""
-        return self._written
 
     def start(self) -> None:
         """Start the other process; its sinks open while the first episodes run."""
@@ -190,15 +186,10 @@ class SinkMirror:
             self._note(sink, problem)
         match self._at_work:
             case None:
-                self._ready, self._broken = True, frozenset(reply.problems)
-            case _WholeCell(variant=variant):
-                for sink in set(self._spec.sinks) - self._broken - set(reply.problems):
-                    self._written[sink].append(variant)
+                self._ready = True
             case _Close():
-                for sink in reply.problems:
-                    self._written[sink].clear()
                 self._all_done.set()
-            case _Traces() | _Compare():
+            case _Traces() | _WholeCell() | _Compare():
                 pass
         self._at_work = None
         self._send_next()
@@ -217,19 +208,25 @@ def _serve(connection: Connection, spec: MirrorSpec) -> None:
     """The far end: opens the sinks, does jobs until the pipe is closed, closes the sinks."""
     _log_to(spec.log)
     sinks: dict[str, CellSink] = {}
-    problems: dict[str, _Problem] = {}
-    for name in spec.sinks:
+    turns = SinkTurns(spec.settings.root)
+
+    def in_turn(job: _Job | None) -> _Reply:
         try:
-            (entry,) = entry_points(group=SINKS_GROUP, name=name)
-            sinks[name] = entry.load()(spec.settings)
-        except Exception as error:  # noqa: BLE001  (a sink is foreign code; the reply carries whatever it raises)
-            problems[name] = _problem("it does not open", error)
+            # Nothing is sent while a job is done: what can be read then is the end of the pipe.
+            with turns.turn(give_up=connection.poll) as taken_over:
+                problems = _open(spec, sinks) if taken_over else {}
+                if job is not None:
+                    found = {name: _do(job, spec, name, sink) for name, sink in sinks.items()}
+                    problems |= {name: problem for name, problem in found.items() if problem is not None}
+                return _Reply(problems=problems)
+        except SinksBusy as busy:
+            return _Reply(problems=dict.fromkeys(spec.sinks, _Problem("nothing is written", str(busy))))
+
     try:
-        connection.send(_Reply(problems=problems))
+        connection.send(in_turn(None))
         while True:
             job = connection.recv()
-            failed = {name: problem for name, sink in sinks.items() if (problem := _do(job, spec, sink))}
-            connection.send(_Reply(problems=failed))
+            connection.send(in_turn(job))
             if isinstance(job, _Close):
                 return
     except (EOFError, OSError):
@@ -238,7 +235,21 @@ def _serve(connection: Connection, spec: MirrorSpec) -> None:
         sink.close()
 
 
-def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> _Problem | None:
+def _open(spec: MirrorSpec, sinks: dict[str, CellSink]) -> dict[str, _Problem]:
+    """Open the sinks, those anew that are open, and return what went wrong."""
+    problems = {}
+    for name in spec.sinks:
+        try:
+            if (old := sinks.pop(name, None)) is not None:
+                old.close()
+            (entry,) = entry_points(group=SINKS_GROUP, name=name)
+            sinks[name] = entry.load()(spec.settings)
+        except Exception as error:  # noqa: BLE001  (a sink is foreign code; the reply carries whatever it raises)
+            problems[name] = _problem("it does not open", error)
+    return problems
+
+
+def _do(job: _Job, spec: MirrorSpec, sink_name: str, sink: CellSink) -> _Problem | None:
     """Do one job on one sink, and return what went wrong."""
     root = spec.settings.root
     try:
@@ -249,7 +260,11 @@ def _do(job: _Job, spec: MirrorSpec, sink: CellSink) -> _Problem | None:
             case _WholeCell(variant=name):
                 what = f"the cell {name!r} is not written"
                 experiment = read_experiment(root, spec.experiment)
-                sink.write(load_cell(root, experiment, experiment.variant(name)))
+                cell = load_cell(root, experiment, experiment.variant(name))
+                written = WrittenCells(root.experiment(spec.experiment))
+                if not written.has(sink_name, cell):
+                    sink.write(cell)
+                    written.add(sink_name, cell)
             case _Traces(variant=name) if isinstance(sink, EarlySink):
                 what = f"traces of {name!r} are not written"
                 experiment = read_experiment(root, spec.experiment)

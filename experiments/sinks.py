@@ -31,7 +31,8 @@ class CellSink(Protocol):
 
     `write` is called once a cell, from one process at a time, after its episodes are done; calling it again with the
     same or a grown cell must leave the same state as calling it once. It may raise: the error is shown and the run's
-    exit code tells, but no episode is lost, and `geode archive rebuild` calls it again.
+    exit code tells, but no episode is lost, and `geode archive rebuild` calls it again. When it returns, all is stored:
+    the next to write may be another process, and a sink is then closed, and opened anew before it is called again.
     """
 
     def write(self, cell: Cell) -> None:
@@ -39,7 +40,7 @@ class CellSink(Protocol):
         ...
 
     def close(self) -> None:
-        """Flush. Called once, also after an error."""
+        """Let go of what is open. Called once, also after an error."""
         ...
 
 

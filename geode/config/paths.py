@@ -39,6 +39,16 @@ class StateRoot:
         return self.path / "sweep.lock"
 
     @property
+    def sinks_lock(self) -> Path:
+        """Held by the process that writes to the sinks; who it was last stands in `last_sinks_turn`."""
+        return self.path / "sinks.lock"
+
+    @property
+    def last_sinks_turn(self) -> Path:
+        """The mark of the process that wrote to the sinks last, so that it can tell whether another has since."""
+        return self.path / "sinks.turn"
+
+    @property
     def sessions(self) -> Path:
         """Production sessions, in the same layout as episodes."""
         return self.path / "sessions"

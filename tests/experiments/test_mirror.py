@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.mirror import MirrorSpec, SinkMirror
+from experiments.store import load_cells
 from experiments.written import WrittenCells
 from geode.config.paths import StateRoot
 from geode.config.settings import Settings
@@ -89,6 +90,10 @@ def noted(root: StateRoot) -> list[str]:
     return [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("open")]
 
 
+def missing(root: StateRoot, sink: str) -> tuple[str, ...]:
+    return WrittenCells(root.experiment("ablation")).missing([sink], load_cells(root, "ablation"))
+
+
 async def mirror_all(root: StateRoot, *sinks: str) -> SinkMirror:
     """Offer every episode as it would end, then have both cells written."""
     mirror = SinkMirror(spec_of(root, *sinks))
@@ -107,8 +112,7 @@ async def test_a_sink_gets_each_whole_cell_and_is_closed(root: StateRoot) -> Non
     """The cell holds every finished episode, read from the folders: nothing else is the truth."""
     mirror = await mirror_all(root, "noting")
     assert noted(root) == ["cell base 30", "cell hook 30", "close"]
-    assert mirror.problems == ()
-    assert mirror.written == {"noting": ["base", "hook"]}
+    assert (mirror.problems, missing(root, "noting")) == ((), ())
 
 
 async def test_a_sink_that_takes_traces_early_gets_them_while_episodes_run(root: StateRoot) -> None:
@@ -130,6 +134,21 @@ async def test_a_sink_that_shows_verdicts_gets_them_after_the_cells(root: StateR
     assert noted(root) == ["cell base 30", "cell hook 30", "verdicts of ablation: hook REJECT", "close"]
 
 
+async def test_two_runs_at_once_write_each_cell_once_and_know_what_the_other_wrote(root: StateRoot) -> None:
+    """What a sink remembers of its store is old when another process has written: it is opened anew."""
+    first = SinkMirror(spec_of(root, "early"))
+    first.start()
+    for stored in make_cells(LETTERS)[0].episodes:
+        first.episode_done("base", stored.record.episode_key)
+    await asyncio.to_thread(wait_for, lambda: noted(root) == ["traces base 25"] or None)
+    await mirror_all(root, "early")
+    await first.finish(["base", "hook"])
+    await first.stop()
+    second = ["cell base 30", "cell hook 30", "close"]
+    assert noted(root) == ["traces base 25", *second, "close", "close"], "the first closes it to open it again"
+    assert first.problems == ()
+
+
 async def test_an_interrupt_of_the_terminal_does_not_reach_the_sinks(root: StateRoot) -> None:
     """Ctrl-C goes to every process of the terminal, and a sink cut off in a transaction would call that a failure."""
     mirror = SinkMirror(spec_of(root, "noting"))
@@ -144,7 +163,7 @@ async def test_an_interrupt_of_the_terminal_does_not_reach_the_sinks(root: State
 async def test_one_sink_that_fails_keeps_no_other_from_its_cells(root: StateRoot) -> None:
     """The failure is told with its reason, and what is not written is not called written."""
     mirror = await mirror_all(root, "closed", "failing", "noting")
-    assert mirror.written == {"closed": [], "failing": [], "noting": ["base", "hook"]}
+    assert [missing(root, sink) for sink in ("closed", "failing", "noting")] == [("base", "hook")] * 2 + [()]
     assert mirror.problems == (
         "closed: it does not open: PermissionError: no database here",
         "failing: the cell 'base' is not written, and so 1 more: ValueError: the database is locked",
@@ -155,7 +174,7 @@ async def test_the_death_of_the_sinks_is_told_and_waited_for_by_nobody(root: Sta
     """A sink that is killed for its memory must not hang a run that has all its results."""
     async with asyncio.timeout(30):
         mirror = await mirror_all(root, "dying")
-    assert mirror.written == {"dying": []}
+    assert missing(root, "dying") == ("base", "hook")
     assert mirror.problems == (f"sinks: their process died: it left {root.path / 'sinks.log'}",)
 
 
@@ -207,22 +226,3 @@ def wait_for(condition: object, limit_s: float = 30.0) -> str:
             pass
         time.sleep(0.02)
     raise AssertionError(f"it did not happen within {limit_s} s")
-
-
-def test_written_cells_are_remembered_by_sink_until_they_grow(tmp_path: Path) -> None:
-    """A run that was killed while it wrote goes on with the cells that are missing; nothing new writes nothing."""
-    written = WrittenCells(tmp_path)
-    assert written.missing(["mlflow"], ["base", "hook"]) == ("base", "hook")
-    written.add({"mlflow": ["base", "hook"], "duckdb": ["base"]})
-    again = WrittenCells(tmp_path)
-    assert again.missing(["mlflow"], ["base", "hook"]) == ()
-    assert again.missing(["mlflow", "duckdb"], ["base", "hook"]) == ("hook",)
-    again.grow(["base"])
-    assert WrittenCells(tmp_path).missing(["mlflow"], ["base", "hook"]) == ("base",)
-    assert again.missing([], ["base"]) == ()
-
-
-def test_a_damaged_memory_of_what_is_written_writes_everything_again(tmp_path: Path) -> None:
-    """It is derived; sinks take a second write of the same cell."""
-    (tmp_path / "sinks.json").write_text('{"written": 7', encoding="utf-8")
-    assert WrittenCells(tmp_path).missing(["mlflow"], ["base"]) == ("base",)
