@@ -1,0 +1,1 @@
+"""What a shell command would run, read from its text before anything runs."""
