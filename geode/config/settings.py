@@ -8,6 +8,10 @@ from pathlib import Path
 from geode.config.paths import StateRoot
 
 
+class BadSettings(ValueError):  # noqa: N818  (named by what is bad)
+    """A file that the operator writes cannot be used. The text names the file, the place, and what to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the environment decides.

@@ -26,10 +26,11 @@ class Authority(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """Policy's answer, with the reason that the model and the timeline are told."""
+    """Policy's answer, with the reason that the model and the timeline are told, and the rule that gave it, if any."""
 
     authority: Authority
     reason: str
+    rule: str = ""
 
 
 _BY_LEVEL: dict[Mode, tuple[Authority, Authority, Authority, Authority, Authority]] = {

@@ -1,0 +1,356 @@
+"""What policy says of one call in one session: the mode's table, then the operator's rules; the strictest counts.
+
+Rules can only lift an *ask* that the safety level alone gave. Whatever was denied stays denied, and what somebody
+should see for another reason (personal data, a file that acts later, a command that cannot be read) is still asked for.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Final
+
+from pydantic import JsonValue
+
+from geode.authority import Arguments, DataClass, SafetyLevel
+from geode.executor.patterns import Fit, host_fits, hosts_in, path_fits
+from geode.executor.policy import Authority, Mode, Ruling, rule
+from geode.executor.rules import PlacedRule, Rules, stricter
+from geode.executor.shell.command import JudgedCommand, Reading, read_command
+from geode.executor.shell.started import program_of
+from geode.executor.shell.syntax import Word
+from geode.executor.standing import OWN_FOLDER, is_own, runs_later
+from geode.tools.spec import ResourceClaim, ToolSpec
+
+_SHELL: Final = "shell"
+_FILE_CLAIM: Final = "file:/workspace/"
+_TREE_CLAIM: Final = "tree"
+_PATH_CHARS_MAX = 1_024
+_SHOWN_CHARS = 80
+# They change nothing outside of the shell that runs them.
+_FREE = frozenset(
+    (
+        *(
+            ":",
+            "true",
+            "false",
+            "cd",
+            "pwd",
+            "echo",
+            "printf",
+            "test",
+            "[",
+            "exit",
+            "return",
+            "break",
+            "continue",
+            "wait",
+        ),
+        *("shift", "set", "type"),
+    )
+)
+# They only read the files that they name.
+_READERS = frozenset(
+    (
+        *(
+            "cat",
+            "head",
+            "tail",
+            "grep",
+            "egrep",
+            "fgrep",
+            "rg",
+            "wc",
+            "diff",
+            "cmp",
+            "ls",
+            "stat",
+            "file",
+            "nl",
+            "od",
+            "xxd",
+        ),
+        *(
+            "md5sum",
+            "sha1sum",
+            "sha256sum",
+            "cksum",
+            "uniq",
+            "cut",
+            "strings",
+            "jq",
+            "echo",
+            "printf",
+            "test",
+            "[",
+            "cd",
+        ),
+    )
+)
+_GIT_READERS = frozenset(("add", "commit", "diff", "log", "show", "status", "blame", "ls-files", "grep"))
+_PLAIN_URL = re.compile(r"https?://([A-Za-z0-9.-]+)(?::\d{1,5})?(?:[/?#][^\s\\]*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stakes:
+    """What one call can do, with its arguments: never less than its tool declares. `why` says what raised it."""
+
+    level: SafetyLevel
+    data_class: DataClass
+    why: tuple[str, ...] = ()
+
+    def falls_below(self, other: "Stakes") -> bool:
+        """Whether this is less than `other` in level or in data."""
+        return self.level < other.level or self.data_class < other.data_class
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What a call can do, and what policy says of it."""
+
+    stakes: Stakes
+    ruling: Ruling
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Touched:
+    """The paths that a call names, relative to the workspace where they lie in it, and its command if it has one."""
+
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    reading: Reading | None = None
+
+
+class Policy:
+    """Policy of one session: its mode, the rules of its files, and which paths are GEODE's own.
+
+    Args:
+        mode: from where the session is reached.
+        rules: what the policy files say for that mode.
+        own: further paths below the workspace that no tool may write (the state root, if it lies there).
+    """
+
+    def __init__(self, mode: Mode, rules: Rules | None = None, own: Sequence[str] = ()) -> None:
+        self.mode, self._rules, self._own = mode, rules or Rules(), tuple(own)
+
+    def judge_tool(self, spec: ToolSpec) -> Ruling:
+        """Say what the mode allows of the tool, whatever its arguments."""
+        return self._by_table(spec, Stakes(level=spec.level, data_class=spec.data_class))
+
+    def judge(self, spec: ToolSpec, arguments: Arguments, claims: Sequence[ResourceClaim]) -> Judged:
+        """Say what the call can do and whether it may, for arguments that fit the tool's schema."""
+        touched = self._touched(spec, arguments, claims)
+        stakes = self._stakes(spec, touched)
+        base = self._by_table(spec, stakes)
+        return Judged(stakes=stakes, ruling=self._ruled(spec, arguments, touched, stakes, base))
+
+    def _by_table(self, spec: ToolSpec, stakes: Stakes) -> Ruling:
+        for pattern in self._rules.denied_tools:
+            if fnmatchcase(spec.name, pattern):
+                reason = f"{spec.name} is not available in {self.mode} mode"
+                return Ruling(
+                    authority=Authority.DENY, reason=reason, rule=f"modes.{self.mode}.denied_tools: {pattern}"
+                )
+        ruling = rule(self.mode, spec.name, stakes.level, stakes.data_class)
+        own = stricter(
+            self._rules.levels.get(stakes.level, Authority.ALLOW),
+            self._rules.data.get(stakes.data_class, Authority.ALLOW),
+        )
+        if stricter(own, ruling.authority) is not ruling.authority:
+            return Ruling(authority=own, reason=ruling.reason, rule=f"modes.{self.mode}: {own}")
+        return ruling
+
+    def _ruled(self, spec: ToolSpec, arguments: Arguments, touched: _Touched, stakes: Stakes, base: Ruling) -> Ruling:
+        if base.authority is Authority.DENY:
+            return base
+        for path in touched.writes:
+            if is_own(path, self._own):
+                reason = f"{_shown(path)} is one of GEODE's own files, which no tool may write"
+                return Ruling(authority=Authority.DENY, reason=reason)
+        rules = [placed for placed in self._rules.placed if fnmatchcase(spec.name, placed.rule.tool)]
+        asks: list[Ruling] = []
+        for placed in rules:
+            fit = self._fit(placed, arguments, touched)
+            if placed.rule.says is Authority.DENY and fit is Fit.YES:
+                return Ruling(authority=Authority.DENY, reason=_refused_by(placed), rule=placed.shown)
+            if placed.rule.says is not Authority.ALLOW and fit is not Fit.NO:
+                may = "may be" if fit is Fit.MAYBE else "is"
+                reason = f"it {may} what a rule wants to {placed.rule.says}"
+                asks.append(Ruling(authority=Authority.ASK, reason=reason, rule=placed.shown))
+        asks += [Ruling(authority=Authority.ASK, reason=text) for text in self._doubts(touched, base)]
+        if base.authority is Authority.ASK:
+            lifted = None if asks or stakes.why else self._lifted(spec, rules, arguments, touched)
+            if lifted is not None:
+                return lifted
+            asks.insert(0, base)
+        if not asks:
+            return base
+        reason = "; ".join(dict.fromkeys((*(ask.reason for ask in asks), *stakes.why)))
+        return Ruling(authority=Authority.ASK, reason=reason, rule="; ".join(filter(None, (a.rule for a in asks))))
+
+    def _fit(self, placed: PlacedRule, arguments: Arguments, touched: _Touched) -> Fit:
+        """Say whether a rule that asks or denies means the call."""
+        rule_ = placed.rule
+        if rule_.command_pattern is not None:
+            commands = touched.reading.commands if touched.reading else ()
+            fits = [rule_.command_pattern.forbids(command.words) for command in commands]
+            return max(fits, key=lambda fit: fit.value, default=Fit.NO)
+        if rule_.path is not None:
+            named = (*touched.reads, *touched.writes)
+            return Fit.YES if any(path_fits(rule_.path, path) for path in named) else Fit.NO
+        if rule_.host is not None:
+            hosts = [host for text in _texts(dict(arguments)) for host in hosts_in(text)]
+            return Fit.YES if any(host_fits(rule_.host, host) for host in hosts) else Fit.NO
+        return Fit.YES
+
+    def _doubts(self, touched: _Touched, base: Ruling) -> Iterator[str]:
+        """Say what somebody should look at in a command that was read."""
+        if touched.reading is None:
+            return
+        for doubt in touched.reading.doubts:
+            # Where the mode allows every command, only a doubt that could hide a forbidden one counts.
+            if base.authority is Authority.ASK or doubt.hides:
+                yield doubt.text
+        if base.authority is Authority.ASK:
+            yield from (
+                f"it writes {_shown(word.start)}" for word in touched.reading.writes if word.text != "/dev/null"
+            )
+
+    def _lifted(
+        self, spec: ToolSpec, rules: Sequence[PlacedRule], arguments: Arguments, touched: _Touched
+    ) -> Ruling | None:
+        """Return the ruling of the rules that allow all of the call, or None."""
+        allowing = [placed for placed in rules if placed.rule.says is Authority.ALLOW]
+        if spec.name != _SHELL or touched.reading is None:
+            found = [placed for placed in allowing if _allows(placed, arguments, touched)][:1]
+        else:
+            found = []
+            for command in touched.reading.commands:
+                by = next((p for p in allowing if p.rule.command_pattern and _means(p, command)), None)
+                if by is None and not (command.carrier or program_of(command.words[0]) in _FREE):
+                    return None
+                found += [by] if by is not None else []
+        if not found:
+            return None
+        shown = "; ".join(dict.fromkeys(placed.shown for placed in found))
+        return Ruling(authority=Authority.ALLOW, reason="the operator's rules allow it", rule=shown)
+
+    def _stakes(self, spec: ToolSpec, touched: _Touched) -> Stakes:
+        level, data_class, why = spec.level, spec.data_class, list[str]()
+        for path in filter(runs_later, touched.writes):
+            level = max(level, SafetyLevel.EXECUTE)
+            why.append(f"{_shown(path)} runs later")
+        for kind, pattern in self._rules.data_paths:
+            for path in (*touched.reads, *touched.writes):
+                if kind > data_class and path_fits(pattern, path):
+                    data_class = kind
+                    why.append(f"{_shown(path)} holds {kind.name.lower()} data")
+        return Stakes(level=level, data_class=data_class, why=tuple(why))
+
+    def _touched(self, spec: ToolSpec, arguments: Arguments, claims: Sequence[ResourceClaim]) -> _Touched:
+        if spec.name == _SHELL:
+            return self._touched_by_command(str(arguments.get("command", "")))
+        command = arguments.get("command", arguments.get("cmd"))
+        ruled = any(p.rule.command and fnmatchcase(spec.name, p.rule.tool) for p in self._rules.placed)
+        reading = read_command(command) if ruled and isinstance(command, str) else None
+        return replace(self._touched_by_arguments(spec, arguments, claims), reading=reading)
+
+    def _touched_by_arguments(self, spec: ToolSpec, arguments: Arguments, claims: Sequence[ResourceClaim]) -> _Touched:
+        named = arguments.get("path")
+        path = (_below_workspace(named),) if isinstance(named, str) else ()
+        files = [claim for claim in claims if claim.resource.startswith(_FILE_CLAIM)]
+        if files:
+            claimed = {claim: claim.resource.removeprefix(_FILE_CLAIM) for claim in files}
+            writes = tuple(claimed[claim] for claim in files if claim.exclusive)
+            # The name that was given counts beside the file that it leads to.
+            return _Touched(reads=(*claimed.values(), *path), writes=(*writes, *(path if writes else ())))
+        if any(claim.resource == _TREE_CLAIM for claim in claims):
+            return _Touched(reads=path, writes=path if spec.level > SafetyLevel.READ else ())
+        texts = tuple(_below_workspace(text) for text in _texts(dict(arguments)) if len(text) <= _PATH_CHARS_MAX)
+        return _Touched(reads=texts, writes=texts if spec.level > SafetyLevel.READ else ())
+
+    def _touched_by_command(self, command: str) -> _Touched:
+        if not self._must_read(command):
+            return _Touched(reads=(), writes=())
+        reading = read_command(command)
+        writes = [_below_workspace(word.start) for word in reading.writes]
+        reads = [_below_workspace(word.start) for word in reading.reads]
+        for simple in reading.commands:
+            named = [path for word in simple.words[1:] for path in _paths_in(word)]
+            reads += named
+            if not _only_reads(simple):
+                writes += named
+        return _Touched(reads=tuple(reads), writes=tuple(writes), reading=reading)
+
+    def _must_read(self, command: str) -> bool:
+        """Whether anything that the command holds can change the answer: reading it costs more than all else here."""
+        ruled = self._rules.data_paths or any(fnmatchcase(_SHELL, placed.rule.tool) for placed in self._rules.placed)
+        return bool(ruled) or self._names_own(command) or not self._allows_every_command()
+
+    def _allows_every_command(self) -> bool:
+        table = rule(self.mode, _SHELL, SafetyLevel.EXECUTE, DataClass.NONE).authority
+        return stricter(table, self._rules.levels.get(SafetyLevel.EXECUTE, Authority.ALLOW)) is Authority.ALLOW
+
+    def _names_own(self, command: str) -> bool:
+        return any(name in command for name in (OWN_FOLDER, *self._own))
+
+
+def _refused_by(placed: PlacedRule) -> str:
+    return f"a rule forbids it ({placed.rule.why})" if placed.rule.why else "a rule forbids it"
+
+
+def _means(placed: PlacedRule, command: JudgedCommand) -> bool:
+    pattern = placed.rule.command_pattern
+    return pattern is not None and pattern.allows(command.words)
+
+
+def _allows(placed: PlacedRule, arguments: Arguments, touched: _Touched) -> bool:
+    """Whether an allowing rule means the whole call of a tool other than the shell."""
+    rule_ = placed.rule
+    if rule_.command is not None:
+        return False
+    if rule_.path is not None:
+        named = (*touched.reads, *touched.writes)
+        return bool(named) and all(path_fits(rule_.path, path) for path in named)
+    if rule_.host is not None:
+        # What a URL with a name, a password or a backslash in it leads to, readers do not agree on.
+        url = arguments.get("url")
+        found = _PLAIN_URL.fullmatch(url) if isinstance(url, str) else None
+        return found is not None and host_fits(rule_.host, found[1].rstrip(".").lower())
+    return True
+
+
+def _only_reads(command: JudgedCommand) -> bool:
+    program = program_of(command.words[0])
+    if program == "git" and len(command.words) > 1:
+        return command.words[1].text in _GIT_READERS
+    return command.carrier or program in _READERS
+
+
+def _paths_in(word: Word) -> Iterator[str]:
+    """Yield what a word may name as a path: itself, and what stands behind `=` in it."""
+    text = word.start
+    yield _below_workspace(text)
+    if "=" in text:
+        yield _below_workspace(text.partition("=")[2])
+
+
+def _below_workspace(path: str) -> str:
+    parts = path.removeprefix("/workspace").split("/")
+    return "/".join(part for part in parts if part not in ("", "."))
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    """Yield every text in a JSON value. Its depth is bounded where arguments are parsed."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+
+
+def _shown(path: str) -> str:
+    return ascii(path if len(path) <= _SHOWN_CHARS else f"{path[:_SHOWN_CHARS]}...")
