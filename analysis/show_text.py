@@ -18,6 +18,7 @@ from analysis.terminal import printable
 from experiments.episode import EpisodeRecord
 from experiments.suite import OutcomeKind
 from geode.events import (
+    ApprovalDecided,
     CallEnd,
     CallEnded,
     CheckEnded,
@@ -147,9 +148,9 @@ def _event(event: Event, *, full: bool) -> RenderableType:
             title, style, text = "prompt", "bold", event.text
         case ModelFailed():
             title, style, text = f"round {event.round}: the model call failed", "bold red", event.error
-        case HookDecided():
-            broken, style = (", because it is BROKEN", "bold red") if event.broken else ("", "magenta")
-            title, text = f"hook {event.hook} at {event.point}: {event.decision}{broken}", event.reason
+        case HookDecided() | ApprovalDecided():
+            title, style = _decided(event)
+            text = event.reason
         case ContextCompacted():
             title, style = f"the results of {event.elided_rounds} older rounds are left out from here on", "yellow"
         case CheckEnded():
@@ -168,6 +169,13 @@ def _event(event: Event, *, full: bool) -> RenderableType:
         case _:
             assert_never(event)
     return _over(Text(printable(title), style=style), text, full=full)
+
+
+def _decided(event: HookDecided | ApprovalDecided) -> tuple[str, str]:
+    if isinstance(event, ApprovalDecided):
+        return f"approval of {event.tool}, level {event.level}: {event.answer}", "magenta"
+    broken, style = (", because it is BROKEN", "bold red") if event.broken else ("", "magenta")
+    return f"hook {event.hook} at {event.point}: {event.decision}{broken}", style
 
 
 def _model_called(event: ModelCalled, *, full: bool) -> RenderableType:

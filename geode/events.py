@@ -75,7 +75,10 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallEnded:
-    """One tool call came to its end. `stage` names where it was refused, and is empty when it ran."""
+    """One tool call came to its end. `stage` names where it was refused, and is empty when it ran.
+
+    `rule` is the operator's rule that refused it or let it go without asking, with its place; empty if none did.
+    """
 
     kind: ClassVar[str] = "call_ended"
     turn: int
@@ -89,6 +92,22 @@ class CallEnded:
     elapsed_ms: float
     result: str
     result_chars: int
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalDecided:
+    """A call that had to be approved was answered: `no`, `once`, `session`, or `stored` for one answered before."""
+
+    kind: ClassVar[str] = "approval_decided"
+    turn: int
+    round: int
+    call_id: str
+    tool: str
+    level: str
+    arguments_hash: str
+    answer: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +187,7 @@ Event = (
     | ModelCalled
     | ModelFailed
     | CallEnded
+    | ApprovalDecided
     | HookDecided
     | ContextCompacted
     | CheckEnded

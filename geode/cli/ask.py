@@ -29,9 +29,10 @@ def ask(
     import asyncio
     import json
 
+    from geode.cli.approve import TerminalApprover
     from geode.cli.failure import fail
     from geode.cli.state import settings_of
-    from geode.cli.terminal import TerminalApprover, result_to_json
+    from geode.cli.terminal import result_to_json
     from geode.executor.policy import Mode
     from geode.llm.errors import LLMError
     from geode.records.database import RecordError

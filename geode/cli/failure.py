@@ -9,7 +9,10 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from geode.config.settings import BadSettings
+
 INTERRUPTED = 130
+_REFUSED = 2
 
 
 class Commands(TyperGroup):
@@ -24,6 +27,8 @@ class Commands(TyperGroup):
         except OSError as error:
             _give_up_output_that_fails()
             fail(disk_failure(error))
+        except BadSettings as error:
+            fail(str(error), _REFUSED)
         except KeyboardInterrupt:
             fail("interrupted; what was stored before is kept", INTERRUPTED)
 

@@ -49,6 +49,11 @@ class StateRoot:
         return self.path / "sinks.turn"
 
     @property
+    def policy(self) -> Path:
+        """The operator's rules: what may go without asking, what is asked for, and what is denied."""
+        return self.path / "policy.yaml"
+
+    @property
     def sessions(self) -> Path:
         """Production sessions, in the same layout as episodes."""
         return self.path / "sessions"

@@ -1,9 +1,24 @@
 """Approval of one call in its final form. Who approves is not this package's business."""
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
-from geode.authority import SafetyLevel
+from geode.authority import DataClass, SafetyLevel
+from geode.canonical import content_hash
+from geode.clock import Clock
+
+STORED_MAX = 256
+STORED_S = 3_600.0
+
+
+class Approval(StrEnum):
+    """What the approver said. `SESSION`: also to the very same call again, for a while and in this session only."""
+
+    NO = "no"
+    ONCE = "once"
+    SESSION = "session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,20 +30,54 @@ class ApprovalRequest:
     arguments: str
     arguments_hash: str
     reason: str
+    data_class: DataClass = DataClass.NONE
+
+    @property
+    def may_be_stored(self) -> bool:
+        """Whether a yes can hold for the same call again: never for what reaches outside or rules the machine."""
+        return self.level < SafetyLevel.EXTERNAL and self.data_class < DataClass.SECRET
 
 
 class Approver(Protocol):
-    """Says yes or no to one request. It may take as long as a person does; raising counts as no."""
+    """Answers one request. It may take as long as a person does; raising counts as no, and so does any other value."""
 
-    async def approve(self, request: ApprovalRequest) -> bool:
-        """Return whether the call may run."""
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        """Return what was said."""
         ...
 
 
 class Nobody:
     """Approves nothing: what an unattended session has."""
 
-    async def approve(self, request: ApprovalRequest) -> bool:
+    async def approve(self, request: ApprovalRequest) -> Approval:
         """See `Approver.approve`."""
         del request
-        return False
+        return Approval.NO
+
+
+class StoredApprovals:
+    """What was approved for the rest of a session. It lives in memory, so it ends with the process; and it expires.
+
+    An approval covers the same tool of the same plan, with the same bytes of arguments and at the same stakes. Whatever
+    differs is asked for again.
+    """
+
+    def __init__(self, clock: Clock, plan_hash: str) -> None:
+        self._clock, self._plan_hash = clock, plan_hash
+        self._until: OrderedDict[str, float] = OrderedDict()
+
+    def add(self, request: ApprovalRequest) -> None:
+        """Remember that `request` was approved for the session."""
+        if request.may_be_stored:
+            self._until[self._key(request)] = self._clock.monotonic_s() + STORED_S
+            while len(self._until) > STORED_MAX:
+                self._until.popitem(last=False)
+
+    def covers(self, request: ApprovalRequest) -> bool:
+        """Whether exactly this was approved, not too long ago."""
+        until = self._until.get(self._key(request))
+        return request.may_be_stored and until is not None and self._clock.monotonic_s() < until
+
+    def _key(self, request: ApprovalRequest) -> str:
+        shown = (request.tool, request.arguments, int(request.level), int(request.data_class))
+        return content_hash((self._plan_hash, *shown))

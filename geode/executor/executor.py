@@ -1,7 +1,6 @@
 """One call, from the model's proposal to its one result. Every stage of authority stands here, in order."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,72 +10,48 @@ from pydantic import JsonValue
 
 from geode.canonical import canonical_json
 from geode.clock import Clock
-from geode.events import PREVIEW_CHARS, CallEnd, CallEnded, HookDecided, Notice, preview
-from geode.executor.approval import ApprovalRequest, Approver
+from geode.events import CallEnd, Notice, preview
+from geode.executor.approval import Approver, StoredApprovals
+from geode.executor.asking import Asking
+from geode.executor.call import ExecutedCall, Place
 from geode.executor.dispatch import dispatch
 from geode.executor.locks import ResourceLocks
-from geode.executor.policy import Authority, Mode, rule
+from geode.executor.policy import Authority, Ruling
+from geode.executor.refusal import Refused, as_json, own_copy
+from geode.executor.rulings import Judged, Policy
+from geode.executor.told import Told
 from geode.hooks.middleware import RequestMiddleware, apply_middleware
-from geode.hooks.points import (
-    AddContext,
-    Ask,
-    Block,
-    HookPoint,
-    PermissionAsked,
-    Rewrite,
-    ToolEnded,
-    ToolProposed,
-    Withhold,
-)
-from geode.hooks.registry import Answer, HookRegistry
+from geode.hooks.points import AddContext, Ask, Block, HookPoint, Rewrite, ToolEnded, ToolProposed, Withhold
+from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem
 from geode.llm.messages import ToolResult, ToolUse
 from geode.records.database import RecordError
 from geode.records.receipts import EffectReceiptStore, ReceiptKey
-from geode.redaction import Redactor, clean_text
+from geode.redaction import Redactor
 from geode.tools.arguments import BadArguments, check_arguments, parse_arguments
 from geode.tools.plan import BoundToolPlan
-from geode.tools.spec import Arguments, SafetyLevel, ToolFailed, ToolSpec
+from geode.tools.spec import Arguments, ResourceClaim, SafetyLevel, ToolFailed, ToolSpec
 
-RESULT_CHARS_MAX = 30_000
 _RECEIPT_CHARS_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where in the session a call stands: with its id, the key of its receipt.
+class _Cleared:
+    """A call that may run, as it was judged. `claims` are the files that its paths led to then."""
 
-    `said` and `rounds_left` are for the hooks: the text beside the calls, and the rounds that this prompt has after it.
-    """
-
-    turn: int
-    round: int
-    path: str = ""
-    attempt: int = 1
-    said: str = ""
-    rounds_left: int | None = None
+    spec: ToolSpec
+    arguments: dict[str, JsonValue]
+    claims: tuple[ResourceClaim, ...]
+    rule: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutedCall:
-    """What became of one call. `stage` names where it was refused, and is empty when it ran.
+class _Weighed:
+    """One form of a call's arguments, held against scope, policy and schema."""
 
-    `contexts` are texts that hooks want the model to read beside the result.
-
-    `lost_record` is set if the effect ran but its end could not be made durable: the session must not go on.
-    """
-
-    result: ToolResult
-    end: CallEnd
-    stage: str = ""
-    contexts: tuple[str, ...] = ()
-    lost_record: str = ""
-
-
-class _Refused(Exception):  # noqa: N818  (a call's fate, not a program's error)
-    def __init__(self, stage: str, reason: str) -> None:
-        super().__init__(reason)
-        self.stage, self.reason = stage, reason
+    arguments: dict[str, JsonValue]
+    claims: tuple[ResourceClaim, ...]
+    judged: Judged
 
 
 class ToolExecutor:
@@ -85,7 +60,7 @@ class ToolExecutor:
     def __init__(
         self,
         *,
-        mode: Mode,
+        policy: Policy,
         plan: BoundToolPlan,
         registry: HookRegistry,
         observers: HookSystem,
@@ -97,9 +72,12 @@ class ToolExecutor:
         middleware: Sequence[RequestMiddleware] = (),
     ) -> None:
         self.plan = plan
-        self._mode, self._registry, self._observers, self._approver = mode, registry, observers, approver
-        self._receipts, self._locks, self._redactor, self._clock = receipts, locks, redactor, clock
+        self._policy, self._registry, self._observers = policy, registry, observers
+        self._receipts, self._locks, self._clock = receipts, locks, clock
         self._middleware = tuple(middleware)
+        self._told = Told(redactor, observers)
+        stored = StoredApprovals(clock, plan.plan_hash)
+        self._asking = Asking(registry, observers, approver, stored, self._told)
 
     async def aexecute(self, call: ToolUse, place: Place) -> ExecutedCall:
         """Return exactly one result for `call`, whatever happens to it.
@@ -108,78 +86,81 @@ class ToolExecutor:
         """
         began = self._clock.monotonic_s()
         try:
-            spec, arguments = await self._authorised(call, place)
-            executed = await self._run(spec, arguments, call, place)
-        except _Refused as refusal:
-            where = "by hook" if refusal.stage == "hook" else f"at {refusal.stage}"
-            executed = self._not_started(call, refusal.stage, f"refused {where}: {refusal.reason}")
+            executed = await self._run(await self._authorised(call, place), call, place)
+        except Refused as refusal:
+            executed = self._not_started(call, refusal.stage, refusal.told, refusal.rule)
         except asyncio.CancelledError:
             executed = self._not_started(call, "cancelled", "not started: the session was stopped first")
-        self._tell(call, executed, place, began)
+        self._told.ended(call, executed, place, self._clock.monotonic_s() - began)
         return executed
 
     def refuse(self, call: ToolUse, place: Place, stage: str, text: str) -> ExecutedCall:
         """Return the result of a call that is not even looked at, and put it on record like any other."""
         executed = self._not_started(call, stage, text)
-        self._tell(call, executed, place, self._clock.monotonic_s())
+        self._told.ended(call, executed, place, 0.0)
         return executed
 
-    def _not_started(self, call: ToolUse, stage: str, text: str) -> ExecutedCall:
-        result = ToolResult(call_id=call.call_id, text=self._safe(text), is_error=True)
-        return ExecutedCall(result=result, end=CallEnd.NOT_STARTED, stage=stage)
+    def _not_started(self, call: ToolUse, stage: str, text: str, rule: str = "") -> ExecutedCall:
+        result = ToolResult(call_id=call.call_id, text=self._told.safe(text), is_error=True)
+        return ExecutedCall(result=result, end=CallEnd.NOT_STARTED, stage=stage, rule=rule)
 
-    def _tell(self, call: ToolUse, executed: ExecutedCall, place: Place, began_s: float) -> None:
-        self._observers.emit(
-            CallEnded(
-                turn=place.turn,
-                round=place.round,
-                call_id=call.call_id,
-                tool=self._excerpt(call.name, 80),
-                arguments=self._excerpt(call.arguments),
-                end=executed.end.value,
-                is_error=executed.result.is_error,
-                stage=executed.stage,
-                elapsed_ms=round((self._clock.monotonic_s() - began_s) * 1000, 3),
-                result=preview(executed.result.text),
-                result_chars=len(executed.result.text),
-            )
-        )
-
-    async def _authorised(self, call: ToolUse, place: Place) -> tuple[ToolSpec, dict[str, JsonValue]]:
-        """Return the tool and the final arguments of a call that may run, or raise the refusal."""
+    async def _authorised(self, call: ToolUse, place: Place) -> _Cleared:
+        """Return the final form of a call that may run, or raise the refusal."""
         spec = self.plan.get(call.name)
         if spec is None:
             nearest = self.plan.nearest(call.name)
             hint = f"; did you mean {nearest!r}?" if nearest else ""
-            raise _Refused("scope", f"no tool is named {preview(call.name, 80)!r}{hint}")
+            raise Refused("scope", f"no tool is named {preview(call.name, 80)!r}{hint}")
         try:
             parsed = parse_arguments(call.arguments)
         except BadArguments as problem:
-            raise _Refused("schema", str(problem)) from problem
+            raise Refused("schema", str(problem)) from problem
         if parsed.twice_encoded:
             text = f"call {call.call_id!r} of round {place.round} came as text of an object, and was decoded once more"
             self._observers.emit(Notice(about="arguments", text=text))
-        arguments = parsed.arguments
+        form = self._after_middleware(spec, parsed.arguments)
+        form, hook_asks = await self._asked_hooks(spec, form, place)
+        ruling, arguments = form.judged.ruling, form.arguments
+        asks = (ruling.reason, *hook_asks) if ruling.authority is Authority.ASK else hook_asks
+        if asks:
+            reason = "; ".join(dict.fromkeys(asks))
+            arguments = await self._asking.approved(
+                spec, arguments, form.judged.stakes, reason=reason, call_id=call.call_id, place=place
+            )
+        return _Cleared(spec=spec, arguments=arguments, claims=form.claims, rule=ruling.rule)
+
+    def _after_middleware(self, spec: ToolSpec, arguments: dict[str, JsonValue]) -> _Weighed:
         self._check_scope(spec, arguments)
         with self._refusing("middleware"):
-            made = apply_middleware(self._middleware, spec.name, arguments)
-            arguments = _own_copy(arguments) if made is arguments else _as_json(made)
-        asks = self._judge(spec, arguments)
-        final, hook_asks = await self._asked_hooks(spec, arguments, place)
-        if final is not arguments:
-            asks = self._judge(spec, final)
-        await self._approved(spec, final, (*asks, *hook_asks), place)
-        return spec, final
+            given = own_copy(arguments)
+            made = apply_middleware(self._middleware, spec.name, given)
+            # Whoever made it may hold it in its hand, so the call goes on with a copy.
+            made = own_copy(arguments) if made is given and given == arguments else as_json(made)
+        form = self._weigh(spec, made)
+        if made != arguments and not check_arguments(spec, arguments):
+            self._hold_level(self._weigh(spec, arguments, refuse=False), form, "the request middleware")
+        return form
 
-    def _judge(self, spec: ToolSpec, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
-        """Hold arguments against scope, policy and schema; return why somebody must approve, if so."""
+    def _weigh(self, spec: ToolSpec, arguments: dict[str, JsonValue], *, refuse: bool = True) -> _Weighed:
+        """Hold arguments against scope, policy and schema."""
         self._check_scope(spec, arguments)
-        ruling = rule(self._mode, spec.name, spec.level, spec.data_class)
-        if ruling.authority is Authority.DENY:
-            raise _Refused("policy", ruling.reason)
+        _refuse_denied(self._policy.judge_tool(spec))
         if problem := check_arguments(spec, arguments):
-            raise _Refused("schema", problem)
-        return (ruling.reason,) if ruling.authority is Authority.ASK else ()
+            raise Refused("schema", problem)
+        # What depends on the arguments comes after the schema, so that it can rely on their form.
+        with self._refusing("policy"):
+            claims = tuple(spec.claims(arguments))
+            judged = self._policy.judge(spec, arguments, claims)
+        if refuse:
+            _refuse_denied(judged.ruling)
+        return _Weighed(arguments=arguments, claims=claims, judged=judged)
+
+    def _hold_level(self, before: _Weighed, after: _Weighed, who: str) -> None:
+        """Refuse a change that makes a call look smaller than it was: whoever made it may only raise the stakes."""
+        if after.judged.stakes.falls_below(before.judged.stakes):
+            was = before.judged.stakes
+            shown = f"level {was.level.name.lower()} and {was.data_class.name.lower()} data"
+            raise Refused("rewrite", f"{who} lowered the call from {shown}; a change may only raise them")
 
     def _check_scope(self, spec: ToolSpec, arguments: Arguments) -> None:
         with self._refusing("scope"):
@@ -191,99 +172,59 @@ class ToolExecutor:
         try:
             yield
         except (RecordError, ToolFailed) as problem:
-            raise _Refused(stage, str(problem)) from problem
+            raise Refused(stage, str(problem)) from problem
         except Exception as error:  # foreign code: what it could not check does not run
             crash = f"{type(error).__name__}: {error}"
             self._observers.report(stage, crash)
-            raise _Refused(stage, f"its own code crashed ({crash})") from error
+            raise Refused(stage, f"its own code crashed ({crash})") from error
 
-    async def _asked_hooks(
-        self, spec: ToolSpec, arguments: dict[str, JsonValue], place: Place
-    ) -> tuple[dict[str, JsonValue], tuple[str, ...]]:
-        """Ask PreToolUse; each hook sees what the ones before it made of the arguments."""
+    async def _asked_hooks(self, spec: ToolSpec, form: _Weighed, place: Place) -> tuple[_Weighed, tuple[str, ...]]:
+        """Ask PreToolUse; each hook sees what the ones before it made of the arguments, and nothing unjudged."""
         asks: tuple[str, ...] = ()
         for hook in self._registry.at(HookPoint.PRE_TOOL_USE):
             event = ToolProposed(
                 tool=spec.name,
                 level=spec.level,
-                arguments=_own_copy(arguments),
+                arguments=own_copy(form.arguments),
                 round=place.round,
                 said=place.said,
             )
             answer = await self._registry.ask_one(hook, HookPoint.PRE_TOOL_USE, event)
             if answer is None:
                 continue
-            self._told(answer, HookPoint.PRE_TOOL_USE, place)
+            self._told.hook(answer, HookPoint.PRE_TOOL_USE, place)
             match answer.decision:
                 case Rewrite(arguments=rewritten):
-                    arguments = rewritten
+                    before, form = form, self._weigh(spec, rewritten)
+                    self._hold_level(before, form, f"the hook {answer.hook!r}")
                 case Ask(reason=reason):
                     asks = (*asks, reason)
                 case Block(reason=reason):
-                    raise _Refused("hook", reason)
+                    raise Refused("hook", reason)
                 case _:
-                    raise _Refused("hook", f"the guard {answer.hook!r} is broken ({answer.problem}), so it blocks")
-        return arguments, asks
+                    raise Refused("hook", f"the guard {answer.hook!r} is broken ({answer.problem}), so it blocks")
+        return form, asks
 
-    async def _approved(
-        self, spec: ToolSpec, arguments: dict[str, JsonValue], asks: tuple[str, ...], place: Place
-    ) -> None:
-        if not asks:
-            return
-        await self._permitted(spec, arguments, "; ".join(dict.fromkeys(asks)), place)
-        text = canonical_json(arguments)
-        request = ApprovalRequest(
-            tool=spec.name,
-            level=spec.level,
-            arguments=text,
-            arguments_hash=sha256(text.encode()).hexdigest(),
-            reason="; ".join(dict.fromkeys(asks)),
-        )
-        try:
-            approved = await self._approver.approve(request)
-        except Exception as error:  # who approves is foreign code: what it raises is no approval
-            self._observers.report("approver", f"{type(error).__name__}: {error}")
-            raise _Refused("approval", f"{request.reason}, and asking failed ({type(error).__name__})") from error
-        if approved is not True:
-            raise _Refused("approval", f"{request.reason}, and nobody approved this call")
-        # What was approved is what runs: the arguments come back out of the bytes that were shown.
-        arguments.clear()
-        arguments.update(json.loads(text))
-
-    async def _permitted(self, spec: ToolSpec, arguments: dict[str, JsonValue], reason: str, place: Place) -> None:
-        """Ask PermissionRequest, which may refuse before anybody is asked, and cannot approve."""
-        for hook in self._registry.at(HookPoint.PERMISSION_REQUEST):
-            event = PermissionAsked(tool=spec.name, level=spec.level, arguments=_own_copy(arguments), reason=reason)
-            answer = await self._registry.ask_one(hook, HookPoint.PERMISSION_REQUEST, event)
-            if answer is None:
-                continue
-            self._told(answer, HookPoint.PERMISSION_REQUEST, place)
-            match answer.decision:
-                case Block(reason=said):
-                    raise _Refused("hook", said)
-                case _:
-                    raise _Refused("hook", f"the guard {answer.hook!r} is broken ({answer.problem}), so it blocks")
-
-    async def _run(self, spec: ToolSpec, arguments: dict[str, JsonValue], call: ToolUse, place: Place) -> ExecutedCall:
+    async def _run(self, cleared: _Cleared, call: ToolUse, place: Place) -> ExecutedCall:
+        spec, arguments = cleared.spec, cleared.arguments
         key = ReceiptKey(path=place.path, round=place.round, call_id=call.call_id, attempt=place.attempt)
         has_effect = spec.level > SafetyLevel.READ
-        with self._refusing("lock"):
-            claims = tuple(spec.claims(arguments))
         if has_effect:
             self._admit(key, spec, arguments)
         try:
-            async with self._locks.hold(claims):
+            async with self._locks.hold(cleared.claims):
+                self._check_again(cleared)
                 if has_effect:
                     self._start(key)
-                ended = await dispatch(spec, _own_copy(arguments))
-        except asyncio.CancelledError:
-            # Only the wait for a resource lets it through, so nothing has begun.
+                ended = await dispatch(spec, own_copy(arguments))
+        except (asyncio.CancelledError, Refused) as ending:
+            # Only what stands before the start lets one through, so nothing has begun.
             if has_effect:
-                self._end(key, CallEnd.NOT_STARTED, "cancelled")
+                self._end(key, CallEnd.NOT_STARTED, ending.reason if isinstance(ending, Refused) else "cancelled")
             raise
         if ended.crash:
             self._observers.report(f"tool {spec.name}", ended.crash)
-        text = self._safe(ended.text)
+        text = self._told.safe(ended.text)
         lost = self._end(key, ended.end, preview(text, 200) if ended.is_error else "") if has_effect else ""
         contexts: tuple[str, ...] = ()
         if not ended.cancelled:
@@ -292,9 +233,18 @@ class ToolExecutor:
         return ExecutedCall(
             result=ToolResult(call_id=call.call_id, text=text, is_error=ended.is_error),
             end=ended.end,
+            rule=cleared.rule,
             contexts=contexts,
             lost_record=lost,
         )
+
+    def _check_again(self, cleared: _Cleared) -> None:
+        """Refuse a call whose paths lead elsewhere than when it was judged: links change while somebody is asked."""
+        self._check_scope(cleared.spec, cleared.arguments)
+        with self._refusing("lock"):
+            claims = tuple(cleared.spec.claims(cleared.arguments))
+        if claims != cleared.claims:
+            raise Refused("lock", "what its paths lead to has changed since it was judged; call it again")
 
     def _admit(self, key: ReceiptKey, spec: ToolSpec, arguments: dict[str, JsonValue]) -> None:
         with self._refusing("receipt"):
@@ -302,7 +252,7 @@ class ToolExecutor:
             self._receipts.admit(
                 key,
                 tool=spec.name,
-                arguments=self._excerpt(text, _RECEIPT_CHARS_MAX),
+                arguments=self._told.excerpt(text, _RECEIPT_CHARS_MAX),
                 arguments_hash=sha256(text.encode()).hexdigest(),
                 intent=spec.intent(arguments) if spec.intent else "",
             )
@@ -330,7 +280,7 @@ class ToolExecutor:
             event = ToolEnded(
                 tool=spec.name,
                 level=spec.level,
-                arguments=_own_copy(arguments),
+                arguments=own_copy(arguments),
                 text=result,
                 is_error=is_error,
                 round=place.round,
@@ -339,65 +289,19 @@ class ToolExecutor:
             answer = await self._registry.ask_one(hook, HookPoint.POST_TOOL_USE, event)
             if answer is None:
                 continue
-            self._told(answer, HookPoint.POST_TOOL_USE, place)
+            self._told.hook(answer, HookPoint.POST_TOOL_USE, place)
             match answer.decision:
                 case AddContext(text=context) if context.strip():
-                    contexts.append(self._safe(context))
+                    contexts.append(self._told.safe(context))
                 case AddContext():
                     pass
                 case Withhold(reason=reason):
-                    text = self._safe(f"[result withheld: {reason}]")
+                    text = self._told.safe(f"[result withheld: {reason}]")
                 case _:
-                    contexts.append(self._safe(f"Warning: the hook {answer.hook!r} is broken ({answer.problem})."))
+                    contexts.append(self._told.safe(f"Warning: the hook {answer.hook!r} is broken ({answer.problem})."))
         return text, tuple(contexts)
 
-    def _told(self, answer: Answer, point: HookPoint, place: Place) -> None:
-        self._observers.emit(decided(answer, point, place.turn, place.round, self._redactor))
 
-    def _excerpt(self, text: str, limit: int = PREVIEW_CHARS) -> str:
-        # Redacted before it is cut: half a secret would not be recognised.
-        return preview(self._redactor.redact(clean_text(text)), limit)
-
-    def _safe(self, text: str) -> str:
-        text = self._redactor.redact(clean_text(text))
-        if not text.strip():
-            return "(no output)"
-        if len(text) <= RESULT_CHARS_MAX:
-            return text
-        half = RESULT_CHARS_MAX // 2
-        return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
-
-
-def _as_json(made: object) -> dict[str, JsonValue]:
-    arguments = json.loads(canonical_json(made))
-    if not isinstance(arguments, dict):
-        raise TypeError(f"arguments became {type(made).__name__}")
-    return arguments
-
-
-def _own_copy(arguments: Arguments) -> dict[str, JsonValue]:
-    """Return a copy that its receiver may change without changing what was judged."""
-    return {key: _copied(value) for key, value in arguments.items()}
-
-
-def _copied(value: JsonValue) -> JsonValue:
-    if isinstance(value, dict):
-        return _own_copy(value)
-    return [_copied(item) for item in value] if isinstance(value, list) else value
-
-
-def decided(answer: Answer, point: HookPoint, turn: int, round_: int, redactor: Redactor) -> HookDecided:
-    """Return the event that reports what a hook said."""
-    decision = answer.decision
-    reason = answer.problem
-    for field in ("reason", "instruction", "text"):
-        reason = reason or str(getattr(decision, field, ""))
-    return HookDecided(
-        turn=turn,
-        round=round_,
-        point=point.value,
-        hook=answer.hook,
-        decision="broken" if decision is None else type(decision).__name__.lower(),
-        reason=preview(redactor.redact(reason)),
-        broken=answer.broken,
-    )
+def _refuse_denied(ruling: Ruling) -> None:
+    if ruling.authority is Authority.DENY:
+        raise Refused("policy", ruling.reason, ruling.rule)

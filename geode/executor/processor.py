@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from geode.executor.executor import ExecutedCall, Place, ToolExecutor
+from geode.executor.call import ExecutedCall, Place
+from geode.executor.executor import ToolExecutor
 from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, ToolUse
 
 _STOPPED = "not started: the session was stopped first"

@@ -19,7 +19,7 @@ from geode.events import (
     TurnEnded,
     preview,
 )
-from geode.executor.executor import Place
+from geode.executor.call import Place
 from geode.executor.processor import BatchResult, ToolCallProcessor
 from geode.hooks.points import Continue
 from geode.hooks.registry import HookRegistry

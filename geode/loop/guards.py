@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from geode.events import HookDecided
-from geode.executor.executor import decided
+from geode.executor.told import decided
 from geode.hooks.points import (
     AddContext,
     Block,

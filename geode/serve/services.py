@@ -41,6 +41,7 @@ from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold
 from geode.serve.catalogues import hook_code, hook_factories
 from geode.serve.operator_hooks import operator_hooks
+from geode.serve.policy import Policies
 from geode.serve.recovery import settle_by_probe
 from geode.tools.catalogue import workspace_tools
 from geode.tools.plan import BoundToolPlan, bind
@@ -155,6 +156,7 @@ class SharedServices:
         self.clock = clock or SystemClock()
         self._hooks = hook_factories() if hooks is None else hooks
         self._redactor = Redactor.of_environment(dict(settings.environment))
+        self._policies = Policies.read(settings.root)
 
     def create_session(
         self,
@@ -195,6 +197,7 @@ class SharedServices:
             UnknownHook: if the scaffold names a hook that is not registered.
             HookFileError: if the operator's hook file is wrong.
             ToolPlanError: if it names a tool that there is not.
+            PolicyError: if the policy file of the project cannot be used.
             RecordError: if the folder's stores cannot be opened.
         """
         spec = SessionSpec(
@@ -272,6 +275,7 @@ class SharedServices:
         resumed: bool,
     ) -> Session:
         plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace)))
+        policy = self._policies.of(spec.mode, workspace)
         own = self._own_hooks(spec, folder, workspace)
         registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))
         _check_code(spec.scaffold)
@@ -293,7 +297,7 @@ class SharedServices:
         for settled in settle_by_probe(plan, receipts) if resumed else ():
             system.emit(settled)
         executor = ToolExecutor(
-            mode=spec.mode,
+            policy=policy,
             plan=plan,
             registry=registry,
             observers=system,

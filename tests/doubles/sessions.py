@@ -11,6 +11,8 @@ from geode.executor.executor import ToolExecutor
 from geode.executor.locks import ResourceLocks
 from geode.executor.policy import Mode
 from geode.executor.processor import ToolCallProcessor
+from geode.executor.rules import Rules
+from geode.executor.rulings import Policy
 from geode.hooks.middleware import RequestMiddleware
 from geode.hooks.points import DecisionHook
 from geode.hooks.registry import HookRegistry
@@ -55,6 +57,7 @@ def open_bench(
     *,
     hooks: Sequence[DecisionHook] = (),
     mode: Mode = Mode.EXPERIMENT,
+    rules: Rules | None = None,
     approver: Approver | None = None,
     repair: RepairBudget | None = None,
     limits: LoopLimits | None = None,
@@ -76,7 +79,7 @@ def open_bench(
     observers = HookSystem((timeline, events.append), evidence.note)
     registry = HookRegistry(hooks)
     executor = ToolExecutor(
-        mode=mode,
+        policy=Policy(mode, rules),
         plan=plan,
         registry=registry,
         observers=observers,

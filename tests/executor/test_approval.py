@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from geode.authority import SafetyLevel
 from geode.events import CallEnd
-from geode.executor.approval import ApprovalRequest, Nobody
-from geode.executor.executor import ExecutedCall, Place
+from geode.executor.approval import Approval, ApprovalRequest, Nobody
+from geode.executor.call import ExecutedCall, Place
 from geode.executor.policy import Mode
 from geode.hooks.points import Ask, HookEvent, HookPoint, Rewrite, ToolProposed
 from geode.llm.messages import ToolUse
@@ -28,10 +28,10 @@ PLACE = Place(turn=1, round=1)
 class Approver:
     """Answers what it is told to, and keeps what it was asked."""
 
-    def __init__(self, answer: object = True) -> None:
+    def __init__(self, answer: object = Approval.ONCE) -> None:
         self.answer, self.asked = answer, list[ApprovalRequest]()
 
-    async def approve(self, request: ApprovalRequest) -> bool:
+    async def approve(self, request: ApprovalRequest) -> Approval:
         self.asked.append(request)
         if isinstance(self.answer, BaseException):
             raise self.answer
@@ -67,10 +67,23 @@ async def test_what_was_approved_is_byte_for_byte_what_runs(opened: BenchOpener)
 
 
 @pytest.mark.parametrize(
-    "answer", [False, None, 0, 1, "yes", "no", {"approved": True}, ValueError("no terminal"), EOFError()]
+    "answer",
+    [
+        Approval.NO,
+        False,
+        True,
+        None,
+        0,
+        1,
+        "once",
+        "session",
+        {"approved": True},
+        ValueError("no terminal"),
+        EOFError(),
+    ],
 )
 async def test_whatever_is_not_a_yes_is_a_no(opened: BenchOpener, answer: object) -> None:
-    """An approver that fails or answers in another form has not approved. A text is not a yes, not even "yes"."""
+    """An approver that fails or answers in another form has not approved. A text is not a yes, not even "once"."""
     ran: list[object] = []
     bench = opened(spy(ran), mode=Mode.REPL, approver=Approver(answer))
     executed = await execute(bench)
@@ -94,7 +107,7 @@ async def test_each_call_is_asked_for_by_itself(opened: BenchOpener) -> None:
     approver = Approver()
     bench = opened(spy(ran), mode=Mode.REPL, approver=approver)
     await execute(bench, '{"n":1}', "c1")
-    approver.answer = False
+    approver.answer = Approval.NO
     await execute(bench, '{"n":1}', "c2")
     again = await execute(bench, '{"n":1}', "c1")
     assert (ran, len(approver.asked), again.stage) == ([{"n": 1}], 3, "approval")
@@ -110,7 +123,7 @@ async def test_a_call_id_that_was_used_runs_nothing_even_if_it_is_approved(opene
 
 
 async def test_what_needs_no_approval_asks_nobody(opened: BenchOpener) -> None:
-    approver = Approver(answer=False)
+    approver = Approver(answer=Approval.NO)
     ran: list[object] = []
     assert (await execute(opened(spy(ran), mode=Mode.EXPERIMENT, approver=approver))).end is CallEnd.SUCCEEDED
     assert approver.asked == []
@@ -175,7 +188,7 @@ async def test_nobody_can_change_a_call_after_it_was_judged(opened: BenchOpener,
         return Rewrite(arguments=mine, reason="r")
 
     class Holding(Approver):
-        async def approve(self, request: ApprovalRequest) -> bool:
+        async def approve(self, request: ApprovalRequest) -> Approval:
             for arguments in kept:
                 arguments["paths"].append("/etc/while-asked")
             return await super().approve(request)
@@ -213,7 +226,7 @@ async def test_a_hook_that_changes_its_event_changes_nothing(opened: BenchOpener
 
 async def test_a_call_that_is_stopped_while_it_waits_for_approval_never_began(opened: BenchOpener) -> None:
     class Slow(Approver):
-        async def approve(self, request: ApprovalRequest) -> bool:
+        async def approve(self, request: ApprovalRequest) -> Approval:
             await asyncio.sleep(3_600)
             return await super().approve(request)
 

@@ -11,8 +11,10 @@ from pydantic import JsonValue
 
 from geode.authority import DataClass, SafetyLevel
 from geode.events import CallEnd, CallEnded, HookDecided, Notice
-from geode.executor.executor import RESULT_CHARS_MAX, ExecutedCall, Place
+from geode.executor.approval import Approval
+from geode.executor.call import ExecutedCall, Place
 from geode.executor.policy import Mode
+from geode.executor.told import RESULT_CHARS_MAX
 from geode.hooks.points import AddContext, Block, HookEvent, HookPoint, Rewrite, ToolEnded, Withhold
 from geode.llm.messages import ToolUse
 from geode.records.database import RecordError
@@ -82,9 +84,9 @@ async def test_a_call_passes_every_stage_in_its_order(opened: BenchOpener) -> No
         return decide
 
     class Approver:
-        async def approve(self, request: Any) -> bool:
+        async def approve(self, request: Any) -> Approval:
             log.append(f"approval of {request.arguments}")
-            return True
+            return Approval.ONCE
 
     def intent(_: Arguments) -> str:
         log.append("admission")
@@ -115,11 +117,16 @@ async def test_a_call_passes_every_stage_in_its_order(opened: BenchOpener) -> No
         "scope",
         "middleware",
         "scope",
+        "claims",
+        "scope",  # the form before the middleware, for its stakes
+        "claims",
         "PreToolUse",
         "scope",
-        'approval of {"new":2}',
         "claims",
+        'approval of {"new":2}',
         "admission",
+        "scope",
+        "claims",
         'dispatch of {"new": 2}, started',
         "PostToolUse",
     ]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from geode.authority import SafetyLevel
 from geode.events import CallEnd, CallEnded
-from geode.executor.executor import Place
+from geode.executor.call import Place
 from geode.executor.policy import Mode
 from geode.executor.processor import BatchResult, ToolCallProcessor
 from geode.hooks.points import AddContext, Block, HookEvent, HookPoint, Rewrite, Withhold

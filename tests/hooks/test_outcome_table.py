@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from geode.authority import SafetyLevel
-from geode.executor.approval import ApprovalRequest
+from geode.executor.approval import Approval, ApprovalRequest
 from geode.executor.policy import Mode
 from geode.hooks.command import OUTPUT_BYTES_MAX, CommandEntry, CommandHook, CommandPlace
 from geode.hooks.points import HookPoint
@@ -48,8 +48,8 @@ def table() -> dict[tuple[str, HookPoint], str]:
 class YesMan:
     """Approves everything."""
 
-    async def approve(self, request: ApprovalRequest) -> bool:
-        return True
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        return Approval.ONCE
 
 
 @pytest.fixture
