@@ -1,8 +1,9 @@
 """What the episodes of a plan will use, judged by past ones in the same roles: money, model calls, tokens and time.
 
 A task is forecast from its own past; one without is taken to be like one of the others, nobody knows which. The sum is
-drawn: each draw weighs the past episodes of a task anew (the Bayesian bootstrap: Rubin, Annals of Statistics 9 (1981)),
-which carries that few of them tell little, and adds the spread of as many episodes as are to run. The seed is fixed.
+drawn, by a fixed seed: the mean and the spread of a task from what its past episodes leave open (the posterior of a
+normal distribution under the reference prior: Student's t), then the sum of as many episodes as are to run. No sum is
+drawn that would need episodes beyond the cheapest and the dearest seen.
 
 Time is the larger of two: what the episodes take by the clock, shared among as many as run side by side, and what they
 take of the processor, which they queue for. Start, sinks and the work between episodes are not in it.
@@ -26,7 +27,6 @@ Floats = NDArray[np.float64]
 _DRAWS = 1_000
 _SEED = 20_260
 _ENOUGH = 3  # past episodes of a task; fewer show no spread
-_OF_A_TASK_MAX = 300  # more would hardly narrow the range, and cost time and memory
 _RANGE = (0.05, 0.5, 0.95)
 
 
@@ -93,7 +93,6 @@ def forecast(
     cpu = _drawn_sum(needed, _samples(used, lambda record: record.cpu_s))
     shared = min(side_by_side, max(1, len(specs)))
     queued = cpu / min(processes, shared) / _side_by_side(used) if cpu is not None else None
-    priced = [record for record in used if not unpriced_models(record)]
     unpriced = tuple(sorted({model for record in used for model in unpriced_models(record)}))
     same_task = sum(count for (roles, task), count in needed.items() if _own(tokens, roles, task) is not None)
     known = sum(count for (roles, _), count in needed.items() if roles in tokens)
@@ -102,7 +101,7 @@ def forecast(
         same_task=same_task,
         other_tasks=known - same_task,
         past=len(used),
-        cost_usd=None if unpriced else _range(_drawn_sum(needed, _samples(priced, lambda record: record.cost_usd))),
+        cost_usd=None if unpriced else _range(_drawn_sum(needed, _samples(used, lambda record: record.cost_usd))),
         calls=_range(_drawn_sum(needed, _samples(used, _calls))),
         tokens=_range(_drawn_sum(needed, tokens)),
         seconds=_range(np.maximum(wall / shared, queued) if wall is not None and queued is not None else None),
@@ -131,11 +130,10 @@ def _drawn_sum(needed: _Needed, samples: _Samples) -> Floats | None:
 
 
 def _drawn_sums(values: Floats, count: int, random: np.random.Generator) -> Floats:
-    weights = random.exponential(size=(_DRAWS, len(values)))
-    weights /= weights.sum(axis=1, keepdims=True)
-    means = weights @ values
-    variances = np.maximum(weights @ values**2 - means**2, 0.0)
-    sums = count * means + np.sqrt(count * variances) * random.standard_normal(_DRAWS)
+    known = len(values)
+    spread = np.sqrt(values.var() * known / random.chisquare(max(1, known - 1), _DRAWS))
+    means = values.mean() + spread / np.sqrt(known) * random.standard_normal(_DRAWS)
+    sums = count * means + spread * np.sqrt(count) * random.standard_normal(_DRAWS)
     return np.asarray(np.clip(sums, count * values.min(), count * values.max()))
 
 
@@ -150,7 +148,7 @@ def _samples(records: Iterable[EpisodeRecord], value: Callable[[EpisodeRecord], 
     for record in records:
         found.setdefault(_roles(record.roles), {}).setdefault(record.task_hash, []).append(value(record))
     return {
-        roles: {task: np.array(values[:: len(values) // _OF_A_TASK_MAX + 1]) for task, values in tasks.items()}
+        roles: {task: np.array(values) for task, values in tasks.items()}
         for roles, tasks in found.items()
         if sum(map(len, tasks.values())) >= _ENOUGH
     }

@@ -35,18 +35,26 @@ class Past:
         return (*(stored.record for cell in self.cells for stored in cell.episodes), *self.others)
 
 
-def look_back(root: StateRoot, experiment: ExperimentRecord, clock: Clock) -> Past:
+def look_back(
+    root: StateRoot,
+    experiment: ExperimentRecord,
+    clock: Clock,
+    *,
+    own_max: int = OWN_MAX,
+    others_max: int = OTHERS_MAX,
+) -> Past:
     """Read what has run under `root`, as far as the bounds allow. It only reads."""
     own: dict[str, list[StoredEpisode]] = {variant.name: [] for variant in experiment.variants}
     keys: set[str] = set()
     until_s = clock.monotonic_s() + _SECONDS_MAX
     for variant, key in _blocks(experiment):
         keys.add(key)
-        if len(keys) <= OWN_MAX and clock.monotonic_s() < until_s and (stored := _read(root.episode(key))):
+        if len(keys) <= own_max and clock.monotonic_s() < until_s and (stored := _read(root.episode(key))):
             own[variant.name].append(stored)
     until_s = clock.monotonic_s() + _SECONDS_MAX
     others = []
-    for folder in _newest(root, keys, clock, until_s):
+    finished = _finished(root, keys, clock, until_s)
+    for folder in (Path(path) for _, path in heapq.nlargest(others_max, finished)):
         if clock.monotonic_s() >= until_s:
             break
         if stored := _read(folder):
@@ -67,10 +75,6 @@ def _blocks(experiment: ExperimentRecord) -> Iterator[tuple[Variant, str]]:
 def _read(folder: Path) -> StoredEpisode | None:
     record = look_at(folder).record
     return StoredEpisode(record=record, folder=folder) if record is not None else None
-
-
-def _newest(root: StateRoot, known: set[str], clock: Clock, until_s: float) -> list[Path]:
-    return [Path(path) for _, path in heapq.nlargest(OTHERS_MAX, _finished(root, known, clock, until_s))]
 
 
 def _finished(root: StateRoot, known: set[str], clock: Clock, until_s: float) -> Iterator[tuple[float, str]]:
