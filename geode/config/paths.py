@@ -74,6 +74,21 @@ class StateRoot:
         return self.path / "calibrations"
 
     @property
+    def mcp_settings(self) -> Path:
+        """The owner's MCP servers, and what their tools may do."""
+        return self.path / "mcp.yaml"
+
+    @property
+    def mcp_trust(self) -> Path:
+        """What the owner approved of MCP servers and of projects' settings."""
+        return self.path / "mcp-trust.json"
+
+    @property
+    def mcp_logs(self) -> Path:
+        """What MCP servers say on their standard error, a file a server."""
+        return self.path / "mcp-logs"
+
+    @property
     def mlflow_database(self) -> Path:
         """The default tracking store."""
         return self.path / "mlflow" / "mlflow.db"

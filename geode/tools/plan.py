@@ -43,50 +43,70 @@ class BoundToolPlan:
         return _nearest(name, self.specs)
 
 
-def bind(plan: ToolPlan, available: Mapping[str, ToolSpec], *, generation: int = 1) -> BoundToolPlan:
-    """Freeze the tools that `plan` names, out of those that are `available` (by name).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraTools:
+    """Tools from outside (of MCP servers), as they are now. Whoever offers others later counts the generation up."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    generation: int = 1
+
+
+NO_EXTRA_TOOLS = ExtraTools()
+
+
+def bind(plan: ToolPlan, available: Mapping[str, ToolSpec], extra: ExtraTools = NO_EXTRA_TOOLS) -> BoundToolPlan:
+    """Freeze the tools that `plan` names, out of those that are `available` (by name), and behind them `extra` ones.
 
     Raises:
-        UnboundTool: for a name that is not available or that a provider would refuse, and for a schema that cannot
-            be used.
+        UnboundTool: for a name that is not available, that is taken or that a provider would refuse, and for a schema
+            that cannot be used.
     """
     specs: dict[str, ToolSpec] = {}
     schemas: list[ToolSchema] = []
     content: list[list[str | int]] = []
-    for choice in plan.tools:
-        spec, text = _bindable(choice, available)
+    if taken := [spec.name for spec in extra.specs if spec.name in available]:
+        raise UnboundTool(f"{taken[0]!r} is a tool of our own; another one may not have its name")
+    for chosen in (*(_chosen(choice, available) for choice in plan.tools), *extra.specs):
+        spec, text = _bindable(chosen)
+        if spec.name in specs:
+            raise UnboundTool(f"two tools are named {spec.name!r}")
         schema = ToolSchema(name=spec.name, description=spec.description, input_schema=spec.input_schema)
         specs[spec.name] = spec
         schemas.append(schema)
         # The schema goes in as text: the order of its properties is a part of what the model sees.
         content.append([spec.name, spec.description, text, int(spec.level), int(spec.data_class)])
     return BoundToolPlan(
-        generation=generation,
+        generation=extra.generation,
         specs=MappingProxyType(specs),
         schemas=tuple(schemas),
         plan_hash=content_hash(content),
     )
 
 
-def _bindable(choice: ToolChoice, available: Mapping[str, ToolSpec]) -> tuple[ToolSpec, str]:
+def _chosen(choice: ToolChoice, available: Mapping[str, ToolSpec]) -> ToolSpec:
     spec = available.get(choice.name)
     if spec is None:
         near = _nearest(choice.name, available)
         advice = f"did you mean {near!r}?" if near else f"there are {', '.join(sorted(available)) or 'none'}"
         raise UnboundTool(f"the tool plan names {choice.name!r}, which is not available: {advice}")
-    if spec.name != choice.name or not _PORTABLE_NAME.fullmatch(spec.name):
+    if spec.name != choice.name:
         raise UnboundTool(
-            f"the tool {choice.name!r} calls itself {spec.name!r}: a name has 1 to 64 of a-z, A-Z, 0-9, '_' and '-', "
-            "and is the one it is offered under"
+            f"the tool {choice.name!r} calls itself {spec.name!r}; its name is the one it is offered under"
         )
+    description = spec.description if choice.description is None else choice.description
+    if choice.hint:
+        description = f"{description}\n\n{choice.hint}"
+    return replace(spec, description=description)
+
+
+def _bindable(spec: ToolSpec) -> tuple[ToolSpec, str]:
+    if not _PORTABLE_NAME.fullmatch(spec.name):
+        raise UnboundTool(f"the tool {spec.name!r} cannot be offered: a name has 1 to 64 of a-z, A-Z, 0-9, '_' and '-'")
     try:
         checked = compiled(spec.input_schema)
     except BadSchema as error:
         raise UnboundTool(f"the input schema of the tool {spec.name!r} cannot be used: {error}") from error
-    description = spec.description if choice.description is None else choice.description
-    if choice.hint:
-        description = f"{description}\n\n{choice.hint}"
-    return replace(spec, description=description, input_schema=checked.schema), checked.text
+    return replace(spec, input_schema=checked.schema), checked.text
 
 
 def _nearest(name: str, names: Mapping[str, ToolSpec]) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 
 from geode.scaffold import ToolChoice, ToolPlan
 from geode.tools.arguments import check_arguments
-from geode.tools.plan import UnboundTool, bind
+from geode.tools.plan import ExtraTools, UnboundTool, bind
 from geode.tools.spec import SafetyLevel, ToolSpec
 from tests.doubles.tools import CountingTool
 
@@ -70,7 +70,7 @@ def test_the_hash_names_the_content_and_not_the_generation() -> None:
     """Equal plans of two sessions have one name; whatever the model or the policy can see changes it."""
     available = tools("a", "b")
     first = bind(plan("a", "b"), available)
-    assert bind(plan("a", "b"), available, generation=7).plan_hash == first.plan_hash
+    assert bind(plan("a", "b"), available, ExtraTools(generation=7)).plan_hash == first.plan_hash
     others = [
         bind(plan("b", "a"), available),
         bind(plan("a"), available),
@@ -107,3 +107,16 @@ def test_a_bound_plan_does_not_change_with_what_it_was_bound_from() -> None:
         bound.specs["b"] = spec  # type: ignore[index]
     with pytest.raises(dataclasses.FrozenInstanceError):
         bound.generation = 2  # type: ignore[misc]
+
+
+def test_extra_tools_stand_behind_the_scaffolds_own_under_names_of_their_own() -> None:
+    """R44, A09: what a server offers displaces nothing, and takes nobody's place."""
+    extra = tuple(tools("s__searchFiles", "s__b-2").values())
+    bound = bind(plan("shell"), tools("shell", "read_file"), ExtraTools(specs=extra, generation=4))
+    assert list(bound.specs) == ["shell", "s__searchFiles", "s__b-2"]
+    assert bound.generation == 4
+    assert bound.plan_hash != bind(plan("shell"), tools("shell")).plan_hash
+    with pytest.raises(UnboundTool, match="'read_file' is a tool of our own"):
+        bind(plan("shell"), tools("shell", "read_file"), ExtraTools(specs=tuple(tools("read_file").values())))
+    with pytest.raises(UnboundTool, match="two tools are named 's__a'"):
+        bind(plan("shell"), tools("shell"), ExtraTools(specs=(*tools("s__a").values(), *tools("s__a").values())))
