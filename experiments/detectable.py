@@ -32,10 +32,11 @@ _ENOUGH = 5  # pairs or episodes of a task; fewer say less than the assumption
 
 
 class Source(StrEnum):
-    """Where the odds of a task come from, the best first."""
+    """Where the odds of a task come from."""
 
     PAIRS = "past pairs of its variants"
     RATES = "past pass rates in the same roles"
+    GIVEN = "the pass rate that was given, with independent outcomes"
     ASSUMED = "the assumption that the baseline passes half of the time and pairs are independent"
 
 

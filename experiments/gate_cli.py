@@ -10,6 +10,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How far the gate can be trusted.")
     group.callback()(lambda: None)
     group.command("calibrate", epilog="Example:  geode gate calibrate --sweeps 20 --drift 1 --heavy-tails")(calibrate)
+    group.command("plan", epilog="Example:  geode gate plan --tasks 22 --families 11 --repeats 10 --rate 0.7")(plan)
     app.add_typer(group, name="gate")
 
 
@@ -74,3 +75,35 @@ def calibrate(
         fail(str(stop))
     typer.echo(json.dumps(to_json(found), ensure_ascii=False, indent=1) if as_json else as_text(found))
     raise typer.Exit(exit_code(found))
+
+
+def plan(
+    *,
+    tasks: int = typer.Option(6, min=1, max=1_000, help="How many tasks."),
+    families: int = typer.Option(0, min=0, help="In how many families; by default each task is one of its own."),
+    repeats: int = typer.Option(30, min=1, max=100_000, help="Of each task with each seed."),
+    seeds: int = typer.Option(1, min=1, max=1_000, help="How many seeds."),
+    candidates: int = typer.Option(1, min=1, max=256, help="How many are compared with the baseline."),
+    rate: float = typer.Option(0.5, min=0.0, max=1.0, help="How often the baseline passes each task."),
+    confidence: float = typer.Option(0.95, min=0.5, max=0.999, help="Of the gate."),
+    as_json: bool = typer.Option(False, "--json", help="Print the figures as JSON."),
+) -> None:
+    """Compute the smallest true difference that the gate keeps with a probability of 80 %, before there is a suite.
+
+    Outcomes are taken for independent. `geode sweep --plan` says the same of a sweep, from what is known of its tasks.
+    """
+    import json
+
+    from experiments.detectable import Source, detect
+    from experiments.power import Design, TaskOdds
+    from experiments.preview import detectable_lines, detectable_to_json
+
+    of_task = [number % (families or tasks) for number in range(tasks)]
+    design = Design(
+        tasks=tuple(TaskOdds(family=str(family), rate=rate) for family in of_task),
+        pairs=seeds * repeats,
+        candidates=candidates,
+        confidence=confidence,
+    )
+    found = detect(design, {Source.GIVEN: tasks}, seeds)
+    typer.echo(json.dumps(detectable_to_json(found), indent=1) if as_json else "\n".join(detectable_lines(found)))

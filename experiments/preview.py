@@ -186,7 +186,7 @@ def detectable_lines(found: Detectable) -> Iterator[str]:
     needed = ", ".join(f"{_points(target)} {_repeats(found.repeats[target], target, found)}" for target in TARGETS)
     yield f"  repeats for     {needed}"
     if found.families < FAMILIES_NEEDED:
-        yield f"  beyond them     not tested: {found.families} families, {FAMILIES_NEEDED} needed"
+        yield f"  beyond them     not tested: it needs {FAMILIES_NEEDED} families, and there are {found.families}"
     else:
         known = "if families do not differ, the best case; nothing is known of their spread"
         if found.spread is not None:
