@@ -34,6 +34,7 @@ from geode.llm.messages import (
     StepSnapshot,
     StopReason,
     TextBlock,
+    Usage,
 )
 from geode.loop.answer import as_message, cleaned, fault_of
 from geode.loop.conversation import (
@@ -45,7 +46,7 @@ from geode.loop.conversation import (
     tokens_of,
 )
 from geode.loop.guards import LoopGuards, Objections
-from geode.loop.limits import passed, would_pass
+from geode.loop.limits import left, passed, would_pass
 from geode.loop.turn import Ending, TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionJudge, CompletionResult, CompletionView, verify_turn_async
 from geode.records.checkpoint import Progress, SessionCheckpoint
@@ -63,7 +64,10 @@ _CHECK_AT_LEAST_S = 1.0  # an answer that came in the last moment is still check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """What a loop is made of. Built by a composition root; the loop constructs nothing of it."""
+    """What a loop is made of. Built by a composition root; the loop constructs nothing of it.
+
+    `path` is the sub-agent path, empty for a session that nobody delegated to.
+    """
 
     session_id: str
     adapter: LLMAdapter
@@ -80,6 +84,7 @@ class LoopParts:
     max_output_tokens: int
     judges: Sequence[CompletionJudge] = ()
     redactor: Redactor = field(default_factory=Redactor)
+    path: str = ""
 
 
 class AgenticLoop:
@@ -118,6 +123,16 @@ class AgenticLoop:
     def messages(self) -> Sequence[Message]:
         """The conversation so far."""
         return self._conversation.messages
+
+    @property
+    def left(self) -> LoopLimits:
+        """What this prompt may still use: what it hands on, at the most, to whom it delegates."""
+        return left(self._parts.limits, self._progress, self._elapsed_s())
+
+    def charge(self, usage: Usage, model_calls: int) -> None:
+        """Count what a sub-agent used as used by this prompt. It is saved with the round that delegated."""
+        self._progress.count(usage)
+        self._progress.model_calls += model_calls
 
     async def arun(self, prompt: str) -> TurnResult:
         """Answer `prompt`. It returns for every end but cancellation, which it saves before it lets it through.
@@ -207,7 +222,9 @@ class AgenticLoop:
         if self._conversation.awaited:
             round_ = self._progress.round
             ends = {
-                r.key.call_id: r.state for r in self._parts.receipts.all() if r.key.round == round_ and not r.key.path
+                r.key.call_id: r.state
+                for r in self._parts.receipts.all()
+                if r.key.round == round_ and r.key.path == self._parts.path
             }
             self._save(answers_for_lost_calls(last.tool_uses, ends))
             text = f"{len(last.tool_uses)} calls had no saved result; their receipts answered for them"
@@ -456,8 +473,10 @@ class AgenticLoop:
 
     def _place(self, said: str = "") -> Place:
         progress = self._progress
-        left = self._parts.limits.rounds - progress.rounds
-        return Place(turn=progress.turn, round=progress.round, said=said, rounds_left=left)
+        rounds_left = self._parts.limits.rounds - progress.rounds
+        return Place(
+            turn=progress.turn, round=progress.round, path=self._parts.path, said=said, rounds_left=rounds_left
+        )
 
     def _save(self, *messages: Message) -> None:
         """Append messages, which become durable together, with all counters and memories."""

@@ -16,6 +16,18 @@ def effective(limits: LoopLimits, caps: LoopLimits | None) -> LoopLimits:
     return limits.model_copy(update=lower)
 
 
+def left(limits: LoopLimits, progress: Progress, elapsed_s: float) -> LoopLimits:
+    """Return what of `limits` is left. A limit that is used up leaves the least that a limit can be."""
+    return limits.model_copy(
+        update={
+            "rounds": max(1, limits.rounds - progress.rounds),
+            "tokens": max(1, limits.tokens - progress.tokens),
+            "seconds": max(0.001, limits.seconds - elapsed_s),
+            "cost_usd": max(0.0, limits.cost_usd - progress.cost_usd),
+        }
+    )
+
+
 def passed(limits: LoopLimits, progress: Progress, elapsed_s: float) -> tuple[TurnStop, str] | None:
     """Return which limit allows no further model call, with the figures, or None."""
     if progress.rounds >= limits.rounds:
