@@ -44,6 +44,7 @@ from geode.serve.operator_hooks import operator_hooks
 from geode.serve.policy import Policies
 from geode.serve.recovery import settle_by_probe
 from geode.tools.catalogue import workspace_tools
+from geode.tools.environment import LOCAL, CommandEnvironment, Environment
 from geode.tools.plan import BoundToolPlan, bind
 from geode.tools.workspace import Workspace
 
@@ -52,7 +53,10 @@ _MAX_OUTPUT_TOKENS = 8_192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSpec:
-    """What makes a session, apart from where it works and is recorded. Stored, so that it can be opened again."""
+    """What makes a session, apart from where it works and is recorded. Stored, so that it can be opened again.
+
+    `environment` is the sandbox in which its tools execute; opened again without it, they would execute outside.
+    """
 
     session_id: str
     mode: Mode
@@ -60,6 +64,7 @@ class SessionSpec:
     model: str
     simulation_key: str
     caps: LoopLimits | None = None
+    environment: CommandEnvironment | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the specification as the status file holds it."""
@@ -71,6 +76,7 @@ class SessionSpec:
             "model": self.model,
             "simulation_key": self.simulation_key,
             "caps": self.caps.model_dump(mode="json") if self.caps else None,
+            "environment": self.environment.model_dump(mode="json") if self.environment else None,
         }
 
     @classmethod
@@ -88,6 +94,7 @@ class SessionSpec:
                 model=str(body["model"]),
                 simulation_key=str(body["simulation_key"]),
                 caps=LoopLimits.model_validate(body["caps"]) if body.get("caps") else None,
+                environment=CommandEnvironment.model_validate(env) if (env := body.get("environment")) else None,
             )
         except KeyError as missing:
             raise ValueError(f"it lacks {missing}") from missing
@@ -169,6 +176,7 @@ class SharedServices:
         outline: Outline | None = None,
         simulation_key: str = "",
         caps: LoopLimits | None = None,
+        environment: Environment = LOCAL,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
         judges: Sequence[CompletionJudge] = (),
@@ -186,6 +194,7 @@ class SharedServices:
             outline: the steps that a simulated model follows. No other model sees it.
             simulation_key: what a simulated model's randomness is keyed by.
             caps: the ruler's caps; they lower the scaffold's limits.
+            environment: where its tools execute; the workspace's own folder by default.
             approver: who approves; nobody by default.
             adapter: an adapter to use in place of the one that the model's route names (a recording, a double).
             judges: judges of the completion check, after the rules.
@@ -207,12 +216,14 @@ class SharedServices:
             model=model,
             simulation_key=simulation_key,
             caps=caps,
+            environment=environment.definition,
         )
         chosen = adapter or _adapter(model, outline, simulation_key)
         return self._open(
             spec,
             SessionFolder(folder),
             workspace=workspace,
+            environment=environment,
             adapter=chosen,
             approver=approver or Nobody(),
             judges=judges,
@@ -253,6 +264,7 @@ class SharedServices:
             spec,
             records,
             workspace=workspace,
+            environment=spec.environment or LOCAL,
             adapter=adapter or _adapter(spec.model, outline, spec.simulation_key),
             approver=approver or Nobody(),
             judges=judges,
@@ -267,6 +279,7 @@ class SharedServices:
         folder: SessionFolder,
         *,
         workspace: Path,
+        environment: Environment,
         adapter: LLMAdapter,
         approver: Approver,
         judges: Sequence[CompletionJudge],
@@ -274,7 +287,7 @@ class SharedServices:
         durability: Durability,
         resumed: bool,
     ) -> Session:
-        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace)))
+        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace), environment))
         policy = self._policies.of(spec.mode, workspace)
         own = self._own_hooks(spec, folder, workspace)
         registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))

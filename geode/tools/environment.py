@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import secrets
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -137,7 +138,8 @@ class CommandEnvironment(BaseModel):
     `{name}` a name that is drawn for the child; `{user}` the numbers of user and group, as `1000:1000`.
 
     Attributes:
-        command: what the child's own command is put behind; found on our PATH, run with a clean environment.
+        command: what the child's own command is put behind: a list, or one text that is split as a shell would. Found
+            on our PATH, run with a clean environment.
         workspace: where a child finds its workspace.
         task: where the child of a verifier finds its task.
         stop: what ends a child that is not ended with its process group, as `docker rm -f {name}`. It is run if the
@@ -152,6 +154,11 @@ class CommandEnvironment(BaseModel):
     task: str = "/task"
     stop: tuple[str, ...] = ()
     start_limit_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+
+    @field_validator("command", "stop", mode="before")
+    @classmethod
+    def _splits(cls, argv: object) -> object:
+        return tuple(shlex.split(argv)) if isinstance(argv, str) else argv
 
     @field_validator("command", "stop")
     @classmethod

@@ -10,6 +10,7 @@ from geode.llm.messages import Usage
 from geode.llm.outline import Outline
 from geode.loop.turn import TurnResult, TurnStop
 from geode.scaffold import LoopLimits, Scaffold
+from geode.tools.environment import LOCAL, Environment
 
 Step = TurnStop | BaseException | Callable[[Path], None] | None
 """How a session ends: a stop, something raised, work on the workspace, or None: never, until it is cancelled."""
@@ -36,6 +37,7 @@ class ScriptedOpener:
         outline: Outline | None = None,
         simulation_key: str = "",
         caps: LoopLimits | None = None,
+        environment: Environment = LOCAL,
     ) -> "ScriptedSession":
         self.opened.append(
             {
@@ -47,6 +49,7 @@ class ScriptedOpener:
                 "outline": outline,
                 "simulation_key": simulation_key,
                 "caps": caps,
+                "environment": environment,
             }
         )
         self.most_open = max(self.most_open, len(self.opened) - self.closed)

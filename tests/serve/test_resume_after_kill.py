@@ -14,6 +14,7 @@ from geode.records.receipts import EffectReceiptStore, ReceiptState
 from geode.scaffold import LoopLimits
 from geode.serve.services import Session
 from tests.doubles.models import ScriptedModel, calls, says
+from tests.doubles.sandboxes import plain
 from tests.serve.killed_session import SCAFFOLD, SHELL, services
 
 pytestmark = pytest.mark.slow
@@ -123,6 +124,24 @@ async def test_caps_come_back_with_the_session(tmp_path: Path) -> None:
     result = await session.arun("Two.")
     session.close()
     assert (result.stop, result.rounds) == (TurnStop.ROUND_LIMIT, 2)
+
+
+async def test_the_sandbox_comes_back_with_the_session(tmp_path: Path) -> None:
+    """Its commands would run outside without a word."""
+    (tmp_path / "workspace").mkdir()
+    made = services(tmp_path).create_session(
+        mode=Mode.EXPERIMENT, scaffold=SCAFFOLD, model="simulated/apprentice", workspace=tmp_path / "workspace",
+        folder=tmp_path / "session", environment=plain(), adapter=ScriptedModel([says("first")]),
+    )  # fmt: skip
+    await made.arun("One.")
+    made.close()
+    asks = calls(("s", "shell", '{"command": "echo $SANDBOX > inside"}'))
+    session = services(tmp_path).reopen_session(
+        tmp_path / "session", tmp_path / "workspace", adapter=ScriptedModel([asks, says("done")])
+    )
+    await session.arun("Two.")
+    session.close()
+    assert (tmp_path / "workspace" / "inside").read_text() == "1\n"
 
 
 def test_a_second_process_may_not_open_a_session_that_is_open(tmp_path: Path) -> None:
