@@ -57,6 +57,11 @@ class Budget:
         """What the running episodes hold back."""
         return sum(self._held.values(), Amount())
 
+    @property
+    def out_of_time(self) -> str:
+        """What is to be said when the deadline is reached."""
+        return f"budget.seconds={self.choice.seconds or 0:g} are over; {_AGAIN}, or raise budget.seconds"
+
     def admit(self, spec: EpisodeSpec) -> str | None:
         """Hold back the worst case of an episode, which may then start; or say why it may not, and what to do."""
         worst = worst_case(spec)
@@ -95,7 +100,7 @@ class Budget:
     def _refusal(self, taken: Amount, worst: Amount) -> str | None:
         choice = self.choice
         if self.deadline_s is not None and self.clock.monotonic_s() >= self.deadline_s:
-            return f"budget.seconds={choice.seconds:g} are over; {_AGAIN}, or raise budget.seconds"
+            return self.out_of_time
         if choice.calls is not None and taken.calls + worst.calls > choice.calls:
             return (
                 f"budget.calls={choice.calls}: {taken.calls} model calls are spent or held back by running episodes,"

@@ -3,13 +3,17 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
 import geode
+from experiments.budget import Budget
+from experiments.claims import Claims
 from experiments.detectable import detectable
+from experiments.engine import EpisodeBench, LocalEngine
 from experiments.forecast import forecast
 from experiments.manifest import EpisodeStatus, Manifest
 from experiments.mirror import MirrorSpec, SinkMirror
@@ -18,12 +22,12 @@ from experiments.past import look_back
 from experiments.plan import Asked, ExperimentConflict, Plan, enroll, make_plan
 from experiments.preview import Preview, preview_to_json, print_preview
 from experiments.progress import Progress
-from experiments.records import Ruler, TaskRef, Variant
+from experiments.records import ExperimentRecord, Ruler, TaskRef, Variant
 from experiments.refusals import Refusal, refusal_text, refusals, why_unplayable
 from experiments.report import ExitCode, Report, print_report, report_to_json
 from experiments.run_episode import EpisodeParts, SessionOpener
 from experiments.run_spec import RunSpec
-from experiments.runner import LocalExecutor, RunStopped
+from experiments.runner import OverBudget, Runner, RunStopped
 from experiments.spec import CellFailed, ConfigError, VariantSpec, job_spec
 from experiments.store import (
     EpisodeStore,
@@ -32,7 +36,7 @@ from experiments.store import (
     clean_workspaces,
     list_experiments,
     load_cell,
-    locked_root,
+    locked_experiments,
     read_experiment,
 )
 from experiments.suite import OutcomeKind, Suite
@@ -42,8 +46,6 @@ from geode.clock import Clock, SystemClock
 from geode.config.settings import Settings, read_settings
 from geode.redaction import Redactor
 from geode.serve.services import SharedServices
-
-_JOB_LOCK_WAIT_S = 86_400.0  # jobs of one sweep share a root, and a launcher may start them side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,7 @@ class Job:
         variant = job_spec(config)
         if variant.spec.variants:
             raise ConfigError("named variants need hydra/sweeper=geode; another sweeper runs what is swept over, only")
-        report = self._run((variant,), lock_wait_s=_JOB_LOCK_WAIT_S)
+        report = self._run((variant,))
         if report is None:
             return 0.0
         if report.exit_code is not ExitCode.DONE:
@@ -85,17 +87,16 @@ class Job:
         if self.single and len(variants) > 1:
             names = ", ".join(variant.name for variant in variants)
             raise ConfigError(f"geode run takes one variant, and these are {len(variants)} ({names}); use geode sweep")
-        report = self._run(variants, lock_wait_s=0.0)
+        report = self._run(variants)
         return int(report.exit_code) if report else int(ExitCode.DONE)
 
-    def _run(self, variants: Sequence[VariantSpec], lock_wait_s: float) -> Report | None:
+    def _run(self, variants: Sequence[VariantSpec]) -> Report | None:
         try:
             experiment = _Experiment.open(variants, read_settings(self.root), SystemClock())
             if self.plan_only:
                 self._show_plan(experiment.preview())
                 return None
-            with locked_root(experiment.settings.root, experiment.asked.name, lock_wait_s):
-                report = experiment.run(Console(stderr=True))
+            report = experiment.run(Console(stderr=True))
         except (ExperimentConflict, SuiteError, StoreError) as refusal:
             raise ConfigError(str(refusal)) from refusal
         if self.as_json:
@@ -138,20 +139,22 @@ class _Experiment:
         )
 
     def plan(self) -> Plan:
-        name = self.asked.name
-        known = name in list_experiments(self.settings.root)
-        record = enroll(
-            read_experiment(self.settings.root, name) if known else None,
-            self.asked,
-            created_at=self.clock.now(),
-            geode_version=geode.__version__,
-        )
         return make_plan(
-            record,
+            self._enrolled(),
             [variant.name for variant in self.asked.variants],
             self.asked.repeats,
             self.store,
             rerun_invalid=self.spec.invalid == "rerun",
+        )
+
+    def _enrolled(self) -> ExperimentRecord:
+        name, root = self.asked.name, self.settings.root
+        known = name in list_experiments(root)
+        return enroll(
+            read_experiment(root, name) if known else None,
+            self.asked,
+            created_at=self.clock.now(),
+            geode_version=geode.__version__,
         )
 
     def refusals(self, plan: Plan) -> tuple[Refusal, ...]:
@@ -181,12 +184,16 @@ class _Experiment:
         plan, root = self.plan(), self.settings.root
         if refused := self.refusals(plan):
             raise ConfigError(refusal_text(refused))
-        clean_workspaces(root)
-        self.store.write_experiment(plan.experiment)
-        return self._execute(plan, console)
+        with locked_experiments(root):
+            record = self._enrolled()  # read again: another process may have grown it since
+            self.store.write_experiment(record)
+        with closing(Claims(root)) as claims:
+            clean_workspaces(root, claims)
+            return self._execute(replace(plan, experiment=record), claims, console)
 
-    def _execute(self, plan: Plan, console: Console) -> Report:
+    def _execute(self, plan: Plan, claims: Claims, console: Console) -> Report:
         manifest = Manifest(self._folder, self.clock)
+        manifest.note_lost(claims, self.store)
         for block in plan.blocks:
             for episode in block.episodes:
                 manifest.note(episode, EpisodeStatus.PLANNED)
@@ -195,20 +202,25 @@ class _Experiment:
         progress = Progress(
             console, self.clock, reused={v.variant: v.reused for v in plan.variants}, to_run=plan.to_run
         )
-        executor = LocalExecutor(
+        bench = EpisodeBench(
             parts=EpisodeParts(root=self.settings.root, opener=self._opener(), clock=self.clock),
             store=self.store,
             tasks={task.task_id: task for task in self.suite.tasks},
+            claims=claims,
             manifest=manifest,
+        )
+        runner = Runner(
+            bench=bench,
+            engine=LocalEngine(bench=bench, slots=self.spec.executor.concurrency),
+            budget=Budget(self.spec.budget, self.clock),
             mirror=mirror,
             progress=progress,
-            concurrency=self.spec.executor.concurrency,
         )
-        ended, stopped = False, ""
+        ended, stopped, over_budget = False, "", False
         try:
-            ended = executor.run(plan, cells)
+            ended = runner.run(plan, cells)
         except RunStopped as stop:
-            stopped = str(stop)
+            stopped, over_budget = str(stop), isinstance(stop, OverBudget)
         finally:
             progress.close()
             manifest.close()
@@ -217,11 +229,13 @@ class _Experiment:
             counts=progress.counts,
             planned=sum(variant.total for variant in plan.variants),
             ran=progress.run,
+            found=progress.found,
             to_run=plan.to_run,
             invalid_reasons=progress.reasons,
             sink_problems=mirror.problems if mirror is not None else (),
             interrupted=not ended and not stopped,
             stopped=stopped,
+            over_budget=over_budget,
         )
 
     @property

@@ -23,8 +23,9 @@ class Progress:
     def __init__(self, console: Console, clock: Clock, *, reused: Counts, to_run: int) -> None:
         self._console, self._clock = console, clock
         self._counts = {variant: Counter(counts) for variant, counts in reused.items()}
-        self._to_run, self._run = to_run, 0
+        self._to_run, self._run, self._found = to_run, 0, 0
         self._reasons: Counter[str] = Counter()
+        self._waiting = False
         self._started_s = self._shown_s = clock.monotonic_s()
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         if self._live and to_run:
@@ -43,14 +44,33 @@ class Progress:
         return self._run
 
     @property
+    def found(self) -> int:
+        """How many episodes of this command another process has run meanwhile."""
+        return self._found
+
+    @property
     def reasons(self) -> Mapping[str, int]:
         """Why episodes of this command are INVALID, with how often."""
         return self._reasons
 
     def episode_done(self, variant: str, outcome: Outcome) -> None:
-        """Count a finished episode."""
-        self._counts[variant][outcome.kind] += 1
+        """Count an episode that this command has run."""
         self._run += 1
+        self._count(variant, outcome)
+
+    def episode_found(self, variant: str, outcome: Outcome) -> None:
+        """Count an episode that was to run here, and that another process has run."""
+        self._found += 1
+        self._count(variant, outcome)
+
+    def waiting(self, episodes: int) -> None:
+        """Say, once, that only episodes are left that other processes run."""
+        if not self._waiting:
+            self._waiting = True
+            self.say(f"waiting for {episodes} episodes that other processes run")
+
+    def _count(self, variant: str, outcome: Outcome) -> None:
+        self._counts[variant][outcome.kind] += 1
         if outcome.kind is OutcomeKind.INVALID:
             self._reasons["; ".join(outcome.reasons)] += 1
         if self._clock.monotonic_s() - self._shown_s >= (_LIVE_EVERY_S if self._live else _LINE_EVERY_S):
@@ -67,7 +87,7 @@ class Progress:
             with self._seen_or_not():
                 self._live.stop()
             self._live = None
-        if self._run:
+        if self._run or self._found:
             self._show()
 
     def _show(self) -> None:
@@ -90,12 +110,14 @@ class Progress:
         total: Counter[OutcomeKind] = sum(self._counts.values(), Counter())
         kinds = "  ".join(f"{kind} {total[kind]}" for kind in OutcomeKind)
         elapsed_s = self._clock.monotonic_s() - self._started_s
-        line = f"{self._run}/{self._to_run} episodes  {kinds}"
-        if not self._run or not elapsed_s:
+        done = self._run + self._found
+        elsewhere = f" ({self._found} by another process)" if self._found else ""
+        line = f"{done}/{self._to_run} episodes{elsewhere}  {kinds}"
+        if not done or not elapsed_s:
             return line
-        rate = self._run / elapsed_s
-        left_s = (self._to_run - self._run) / rate
-        return f"{line}  {rate:.1f}/s" + (f"  about {left_s:.0f} s left" if self._run < self._to_run else "")
+        rate = done / elapsed_s
+        left_s = (self._to_run - done) / rate
+        return f"{line}  {rate:.1f}/s" + (f"  about {left_s:.0f} s left" if done < self._to_run else "")
 
 
 def counts_table(counts: Counts) -> Table:

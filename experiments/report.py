@@ -29,6 +29,7 @@ class Report:
     """How one command ended. `counts` has all outcomes of the planned cells, `ran` only what this command added.
 
     `stopped` says why it did not come to its end and what to do; `over_budget` that a cap of its budget is the reason.
+    `found` are episodes that were to run here, and that another process has run meanwhile.
     """
 
     experiment: str
@@ -38,6 +39,7 @@ class Report:
     to_run: int
     invalid_reasons: Mapping[str, int]
     sink_problems: Sequence[str]
+    found: int = 0
     interrupted: bool = False
     stopped: str = ""
     over_budget: bool = False
@@ -64,6 +66,7 @@ def report_to_json(report: Report) -> dict[str, JsonValue]:
         "planned": report.planned,
         "to_run": report.to_run,
         "ran": report.ran,
+        "found": report.found,
         "variants": {name: counts_to_json(counts) for name, counts in report.counts.items()},
         "invalid_reasons": dict(report.invalid_reasons),
         "sink_problems": list(report.sink_problems),
@@ -80,7 +83,8 @@ def print_report(report: Report, console: Console) -> None:
 
 def _lines(report: Report) -> Iterator[str]:
     reused = report.planned - report.to_run
-    yield f"{report.experiment}: {report.ran} episodes run, {reused} reused, {report.planned} in all."
+    found = f"{report.found} run by another process, " if report.found else ""
+    yield f"{report.experiment}: {report.ran} episodes run, {found}{reused} reused, {report.planned} in all."
     for reason, times in sorted(report.invalid_reasons.items(), key=lambda pair: -pair[1])[:_SHOWN]:
         yield f"INVALID {times} x {reason}"
     if any(of_variant.get(OutcomeKind.INVALID) for of_variant in report.counts.values()):
@@ -93,7 +97,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield "Interrupted. What is done is kept; run the same command again to go on."
     elif report.stopped:
         yield f"Stopped: {report.stopped}"
-        yield f"{report.to_run - report.ran} of {report.to_run} episodes are still to run; what is done is kept."
+        left = report.to_run - report.ran - report.found
+        yield f"{left} of {report.to_run} episodes are still to run; what is done is kept."
     else:
         yield f"Next: geode compare {report.experiment}"
 

@@ -119,6 +119,13 @@ async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder
     )
 
 
+def unrun_record(spec: EpisodeSpec, reason: str, clock: Clock) -> EpisodeRecord:
+    """Return the record of an episode that no process could run to its end."""
+    now, outcome = clock.now(), Outcome(kind=OutcomeKind.INVALID, reasons=(reason,))
+    nothing = _Attempt(session_id="", result=None)
+    return _record(spec, nothing, outcome, started_at=now, ended_at=now, wall_s=0.0, cpu_s=0.0)
+
+
 @contextmanager
 def _workspace(parts: EpisodeParts, spec: EpisodeSpec) -> Iterator[Path]:
     folder = parts.root.workspaces / f"{spec.episode_key[:16]}-{parts.clock.ulid()}"

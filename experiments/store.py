@@ -3,11 +3,11 @@
 StoreError
 ├── RecordDamaged     something on record cannot be read; it is named, and nothing is guessed in its place
 ├── UnknownExperiment there is no experiment of this name
-└── RootInUse         another sweep works on this state root
+└── RootInUse         another process holds the list of experiments, and does not let go
 """
 
 import json
-import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +19,7 @@ import filelock
 import yaml
 from pydantic import JsonValue, ValidationError
 
+from experiments.claims import Claims, episode_name
 from experiments.episode import EpisodeRecord
 from experiments.overrides import nearest
 from experiments.records import ExperimentRecord, Variant
@@ -27,10 +28,13 @@ from geode.clock import Clock
 from geode.config.paths import StateRoot
 from geode.records.folder import write_atomically
 from geode.redaction import Redactor
+from geode.tools.orphans import kill_orphans
 
 EPISODE_FILE = "episode.json"
 SPEC_FILE = "spec.yaml"
 EXPERIMENT_FILE = "experiment.yaml"
+_KEY_DIGITS = 16  # of the episode's key, with which the name of a workspace begins
+_WORKSPACE = re.compile(rf"([0-9a-f]{{{_KEY_DIGITS}}})-")
 
 
 class StoreError(Exception):
@@ -46,7 +50,7 @@ class UnknownExperiment(StoreError):  # noqa: N818  (named by what is wrong)
 
 
 class RootInUse(StoreError):  # noqa: N818  (named by what is wrong)
-    """Another process runs episodes on this state root."""
+    """Another process holds what every run needs for a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,36 +223,39 @@ def count_set_aside(root: StateRoot, keys: frozenset[str]) -> int:
 
 
 @contextmanager
-def locked_root(root: StateRoot, experiment: str, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold the state root for running episodes. The kernel frees it when the process dies, however it dies.
+def locked_experiments(root: StateRoot, wait_s: float = 60.0) -> Iterator[None]:
+    """Be the only process that reads an experiment in order to write it back. It is for a moment, not for a run.
 
     Raises:
-        RootInUse: naming who holds it, if it is not free within `wait_s` seconds.
+        RootInUse: if another process holds on to it for `wait_s`.
     """
     root.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    holder = root.sweep_lock.with_suffix(".json")
-    lock = filelock.FileLock(root.sweep_lock)
+    lock = filelock.FileLock(root.experiments_lock)
     try:
         lock.acquire(timeout=wait_s)
     except filelock.Timeout:
-        try:
-            said = json.loads(holder.read_text(encoding="utf-8"))
-            who = f"process {said['pid']}, which runs the experiment {said['experiment']!r}"
-        except (OSError, ValueError, KeyError, TypeError):
-            who = "another process"
         raise RootInUse(
-            f"{root.path} is in use by {who}; wait for it or stop it, or work on another root: --root PATH"
+            f"another process has held {root.experiments_lock} for {wait_s:g} s, which takes a moment; see"
+            f" what it is (fuser {root.experiments_lock}), or work on another root: --root PATH"
         ) from None
     try:
-        write_atomically(holder, json.dumps({"pid": os.getpid(), "experiment": experiment}))
         yield
     finally:
-        holder.unlink(missing_ok=True)
         lock.release()
 
 
-def clean_workspaces(root: StateRoot) -> None:
-    """Remove the workspaces that killed runs left. Only who holds the root may: nobody else runs episodes then."""
-    if root.workspaces.is_dir():
-        for leftover in root.workspaces.iterdir():
-            shutil.rmtree(leftover, ignore_errors=True)
+def clean_workspaces(root: StateRoot, claims: Claims) -> None:
+    """Remove the workspaces that dead processes left, those of episodes that nobody runs."""
+    if not root.workspaces.is_dir():
+        return
+    for begin in {found[1] for path in root.workspaces.iterdir() if (found := _WORKSPACE.match(path.name))}:
+        with claims.held(episode_name(begin)) as granted:
+            if granted:
+                clear_workspaces(root, begin)
+
+
+def clear_workspaces(root: StateRoot, key: str) -> None:
+    """Remove what is left of an episode's workspaces, and end what still runs there. Call it only under its claim."""
+    for leftover in root.workspaces.glob(f"{key[:_KEY_DIGITS]}-*"):
+        kill_orphans(leftover)
+        shutil.rmtree(leftover, ignore_errors=True)

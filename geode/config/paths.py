@@ -34,9 +34,14 @@ class StateRoot:
         return self.path / "set_aside"
 
     @property
-    def sweep_lock(self) -> Path:
-        """Held by the one process that runs episodes on this root; who it is stands beside it, in a `.json` file."""
-        return self.path / "sweep.lock"
+    def claims(self) -> Path:
+        """Locked byte by byte by the processes that run blocks and episodes. It stays empty."""
+        return self.path / "claims.lock"
+
+    @property
+    def experiments_lock(self) -> Path:
+        """Held while an experiment is read, grown and written back."""
+        return self.path / "experiments.lock"
 
     @property
     def sinks_lock(self) -> Path:

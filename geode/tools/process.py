@@ -26,6 +26,7 @@ KILL_GRACE_S = 1.0
 DRAIN_GRACE_S = 0.3
 MAX_NEW_TASKS = 512
 MAX_FILE_BYTES = 1 << 30
+HOME_PREFIX = "geode-home-"
 # A sandbox forks at once, so it is held until the limits are set, which its own children then inherit.
 _GATE = ("/bin/sh", "-c", 'read -r _; exec "$@" </dev/null', "sh")
 _READ_BYTES = 1 << 16
@@ -95,7 +96,7 @@ def child_environment(home: str, path: str) -> dict[str, str]:
 @contextmanager
 def private_home() -> Iterator[str]:
     """A new empty folder for one child, which is gone afterwards."""
-    home = tempfile.mkdtemp(prefix="geode-home-")
+    home = tempfile.mkdtemp(prefix=HOME_PREFIX)
     try:
         yield home
     finally:

@@ -53,14 +53,14 @@ def geode(home: Path, *arguments: str, stdin: str = "", more: Mapping[str, str] 
     return Ran(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
-def start(home: Path, *arguments: str) -> "subprocess.Popen[str]":
+def start(home: Path, *arguments: str, more: Mapping[str, str] | None = None) -> "subprocess.Popen[str]":
     """Start `geode` in a process group of its own."""
     return subprocess.Popen(
         [str(GEODE), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(home),
+        env=environment(home, more),
         cwd=home,
         start_new_session=True,
     )

@@ -17,7 +17,6 @@ from pathlib import Path
 from shutil import copytree
 
 import duckdb
-import filelock
 import pytest
 from typer.testing import CliRunner
 
@@ -32,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 SWEEP = ("sweep", "name=kept", "suite.tasks=[config_port]", "tracking=none", "hooks=[],[stop_repeats]")
 SESSION = "01KEPT"
-MAY_APPEAR = {"sweep.lock", "geode.duckdb.lock", "mlflow.lock"}
+MAY_APPEAR = {"claims.lock", "experiments.lock", "geode.duckdb.lock", "mlflow.lock"}
 """Files that hold nothing. Whatever else a refused command leaves is half of something."""
 
 Ground = Callable[[Path], None]
@@ -516,17 +515,6 @@ def test_a_damaged_episode_is_moved_when_told_and_run_afresh(root: Path) -> None
     assert mended.code == 0, mended.err
     assert [path.read_bytes() for path in root.glob("set_aside/*/episode.json")] == [damaged]
     assert json.loads(victim.read_bytes())["episode_key"] == victim.parent.name
-
-
-def test_a_second_sweep_on_the_same_root_names_the_first(root: Path) -> None:
-    """Two of them would set each other's episodes aside."""
-    before = content(root)
-    (root / "sweep.json").write_text(json.dumps({"pid": 4711, "experiment": "long"}), encoding="utf-8")
-    with filelock.FileLock(root / "sweep.lock"):
-        ran = here(root.parent, *SWEEP, "repeats=2", "--root", str(root))
-    (root / "sweep.json").unlink()
-    bad = Bad(typed=(), named=("{root} is in use by process 4711", "'long'"), next_step="another root: --root PATH")
-    assert faults(bad, root, ran, before) == [], ran.err
 
 
 def test_a_taken_port_names_the_next(root: Path) -> None:

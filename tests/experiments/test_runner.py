@@ -4,28 +4,35 @@ import errno
 import io
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from experiments.budget import Budget
+from experiments.claims import Claims, block_name, episode_name
+from experiments.engine import EpisodeBench, LocalEngine
 from experiments.manifest import EpisodeStatus, Manifest, read_manifest
-from experiments.plan import Plan, make_plan
+from experiments.plan import Plan, PlannedEpisode, make_plan
 from experiments.progress import Progress
 from experiments.records import ExperimentRecord
 from experiments.run_episode import EpisodeParts
-from experiments.runner import LocalExecutor, RunStopped
+from experiments.run_spec import BudgetChoice
+from experiments.runner import OverBudget, Runner, RunStopped
 from experiments.store import EpisodeStore, count_set_aside
 from experiments.suite import OutcomeKind
 from geode.clock import ManualClock
 from geode.config.paths import StateRoot
 from geode.llm.errors import ConfigurationError
 from geode.redaction import Redactor
-from tests.doubles.cells import make_experiment
+from tests.doubles.cells import make_cells, make_experiment
+from tests.doubles.claimer import Claimer
 from tests.doubles.openers import ScriptedOpener, Step, do_the_task, make_task, steps_of
 
 VARIANTS = ["base", "hook"]
+NO_BUDGET = BudgetChoice()
 
 
 class FullOutput(io.StringIO):
@@ -33,6 +40,19 @@ class FullOutput(io.StringIO):
 
     def write(self, text: str) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class Noticing(io.StringIO):
+    """Does something as soon as a text is shown."""
+
+    def __init__(self, text: str, then: Callable[[], object]) -> None:
+        super().__init__()
+        self._text, self._then = text, then
+
+    def write(self, text: str) -> int:
+        if self._text in text:
+            self._then()
+        return super().write(text)
 
 
 class Bench:
@@ -51,27 +71,44 @@ class Bench:
     def plan(self) -> Plan:
         return make_plan(self.experiment, VARIANTS, 4, self.store)
 
-    def run(self, opener: ScriptedOpener, *, concurrency: int = 1) -> bool:
+    def run(self, opener: ScriptedOpener, *, concurrency: int = 1, budget: BudgetChoice = NO_BUDGET) -> bool:
         plan = self.plan()
         manifest = Manifest(self.folder, self.clock)
+        claims = Claims(self.root)
+        manifest.note_lost(claims, self.store)
         for block in plan.blocks:
             for episode in block.episodes:
                 manifest.note(episode, EpisodeStatus.PLANNED)
         reused = {variant.variant: variant.reused for variant in plan.variants}
         self.progress = Progress(Console(file=self.shown), self.clock, reused=reused, to_run=plan.to_run)
-        executor = LocalExecutor(
+        bench = EpisodeBench(
             parts=EpisodeParts(root=self.root, opener=opener, clock=self.clock),
             store=self.store,
             tasks={"csv_a": self.task},
+            claims=claims,
             manifest=manifest,
+        )
+        runner = Runner(
+            bench=bench,
+            engine=LocalEngine(bench=bench, slots=concurrency),
+            budget=Budget(budget, self.clock),
             mirror=None,
             progress=self.progress,
-            concurrency=concurrency,
+            poll_s=0.01,
         )
         try:
-            return executor.run(plan, ())
+            return runner.run(plan, ())
         finally:
             manifest.close()
+            claims.close()
+
+    def store_as_another(self, episode: PlannedEpisode) -> None:
+        """Finish an episode as another process would: the task failed."""
+        spec = episode.spec
+        letters = {name: {"csv_a": "FFFF"} for name in VARIANTS}
+        (cell,) = [cell for cell in make_cells(letters, self.experiment) if cell.variant.name == episode.variant]
+        self.store.begin(spec.episode_key, {})
+        self.store.finish(next(e.record for e in cell.episodes if e.record.episode_key == spec.episode_key))
 
     def statuses(self) -> list[str]:
         return sorted(read_manifest(self.folder).values())
@@ -177,10 +214,104 @@ def test_a_started_episode_of_a_killed_run_is_told_as_lost(bench: Bench) -> None
     manifest.note(first, EpisodeStatus.STARTED)
     bench.store.begin(first.spec.episode_key, {})
     manifest.close()
-    Manifest(bench.folder, bench.clock).close()
+    again = Manifest(bench.folder, bench.clock)
+    again.note_lost(Claims(bench.root), bench.store)
+    again.close()
     assert read_manifest(bench.folder) == {first.spec.episode_key: EpisodeStatus.LOST}
     assert bench.run(ScriptedOpener(do_the_task))
     assert bench.statuses() == ["done"] * 8
+
+
+@pytest.fixture
+def another(bench: Bench) -> Iterator[Claimer]:
+    """Another command on the same root."""
+    bench.root.path.mkdir()
+    with Claimer(bench.root.path) as claimer:
+        yield claimer
+
+
+def at_the(number: int, then: Callable[[], object]) -> ScriptedOpener:
+    """Sessions that do their task; while the one with this number runs, something happens elsewhere."""
+
+    def step(workspace: Path) -> None:
+        do_the_task(workspace)
+        then()
+
+    return ScriptedOpener(*[do_the_task] * (number - 1), step, do_the_task)
+
+
+def ran(opener: ScriptedOpener) -> list[str]:
+    return [Path(str(asked["folder"])).name for asked in opener.opened]
+
+
+@pytest.mark.parametrize("how", ["released", "killed"])
+def test_a_block_of_another_process_comes_last_and_is_taken_over(bench: Bench, another: Claimer, how: str) -> None:
+    """Nobody waits while there is other work, and nothing is left to a process that is no more."""
+    block = bench.plan().blocks[0]
+    name = block_name(bench.experiment.name, block.task_id, block.seed, block.repetition)
+    assert another.take(name)
+    opener = at_the(6, another.kill if how == "killed" else partial(another.release, name))
+    assert bench.run(opener)
+    assert ran(opener)[6:] == [episode.spec.episode_key for episode in block.episodes]
+    assert bench.statuses() == ["done"] * 8
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_an_episode_of_another_process_is_waited_for_and_counted(
+    bench: Bench, another: Claimer, concurrency: int
+) -> None:
+    """Its record is that of the episode, whoever ran it, and the report is as whole as any."""
+    first, second, *_ = bench.plan().blocks[0].episodes
+    for episode in (first, second):
+        assert another.take(episode_name(episode.spec.episode_key))
+
+    def end() -> None:
+        bench.store_as_another(first)
+        another.kill()
+
+    opener = at_the(6, end)
+    assert bench.run(opener, concurrency=concurrency)
+    assert sorted(ran(opener)) == sorted(bench.done() - {first.spec.episode_key})
+    assert bench.progress is not None
+    assert (bench.progress.run, bench.progress.found) == (7, 1)
+    assert bench.progress.counts[first.variant] == {OutcomeKind.PASS: 3, OutcomeKind.FAIL: 1}
+    assert bench.plan().to_run == 0
+
+
+def test_waiting_for_others_is_told(bench: Bench, another: Claimer) -> None:
+    """Whoever looks at the terminal must not take it for hanging."""
+    for block in bench.plan().blocks:
+        another.take(block_name(bench.experiment.name, block.task_id, block.seed, block.repetition))
+    bench.shown = Noticing("waiting for 8 episodes that other processes run", another.kill)
+    assert bench.run(ScriptedOpener(do_the_task))
+    assert bench.shown.getvalue().count("waiting for") == 1
+
+
+def test_what_another_process_finished_since_the_plan_is_not_run_again(bench: Bench) -> None:
+    """The claim is free and the plan says that it is to run: only a fresh look can know better."""
+    last = bench.plan().blocks[-1].episodes[-1]
+    opener = at_the(2, lambda: bench.store_as_another(last))
+    assert bench.run(opener)
+    assert len(opener.opened) == 7
+    assert last.spec.episode_key not in ran(opener)
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_budget_that_is_used_up_ends_the_run_and_keeps_what_is_done(bench: Bench, concurrency: int) -> None:
+    """An episode may need 40 calls, and uses 3: under a cap of 45 there is room for two, one after the other."""
+    opener = ScriptedOpener(do_the_task)
+    with pytest.raises(OverBudget, match=r"budget\.calls=45: 6 model calls are spent"):
+        bench.run(opener, concurrency=concurrency, budget=BudgetChoice(calls=45))
+    assert (len(opener.opened), opener.most_open, len(bench.done())) == (2, 1, 2)
+    assert not bench.root.set_aside.exists()
+
+
+def test_when_the_time_is_up_what_runs_is_cancelled_and_set_aside(bench: Bench) -> None:
+    """A cap on time is kept, whatever a model takes."""
+    with pytest.raises(OverBudget, match=r"budget\.seconds=0\.1 are over"):
+        bench.run(ScriptedOpener(do_the_task, do_the_task, None), budget=BudgetChoice(seconds=0.1))
+    assert len(bench.done()) == 2
+    assert len(list(bench.root.set_aside.iterdir())) == 1
 
 
 def test_progress_off_a_terminal_is_a_line_now_and_then(bench: Bench) -> None:

@@ -1,24 +1,25 @@
 """Episode folders: done, or nothing. Damage is named, never guessed away."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+import filelock
 import pytest
 import yaml
 
+from experiments.claims import Claims, episode_name
 from experiments.store import (
     EpisodeStore,
     RecordDamaged,
     RootInUse,
     UnknownExperiment,
     clean_workspaces,
+    clear_workspaces,
     count_set_aside,
     find_episodes,
     list_experiments,
     load_cells,
-    locked_root,
+    locked_experiments,
     look_at,
     read_experiment,
 )
@@ -26,6 +27,7 @@ from geode.clock import ManualClock
 from geode.config.paths import StateRoot
 from geode.redaction import Redactor
 from tests.doubles.cells import make_cells, make_experiment, store_cells
+from tests.doubles.claimer import Claimer
 
 LETTERS = {"base": {"csv_a": "PF"}, "hook": {"csv_a": "P."}}
 
@@ -169,37 +171,33 @@ def test_episodes_are_found_by_the_beginning_of_their_key(filled: EpisodeStore) 
     assert find_episodes(filled.root, "") == find_episodes(filled.root, "../..") == ()
 
 
-HOLD = """
-import sys
-from pathlib import Path
-from experiments.store import locked_root
-from geode.config.paths import StateRoot
-with locked_root(StateRoot(Path(sys.argv[1])), "first"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
+def test_an_experiment_is_read_and_written_back_by_one_process_at_a_time(store: EpisodeStore) -> None:
+    """Else one of two sweeps that add a variant would lose its own. Who cannot get it is told what to look at."""
+    with (
+        filelock.FileLock(store.root.experiments_lock),  # as another process would hold it
+        pytest.raises(RootInUse, match=r"has held .*experiments\.lock for 0\.1 s"),
+        locked_experiments(store.root, wait_s=0.1),
+    ):
+        pass
+    with locked_experiments(store.root):
+        pass
 
 
-def test_a_second_sweep_on_the_same_root_is_refused_until_the_first_is_dead(tmp_path: Path) -> None:
-    """Two runs would set each other's episodes aside. A kill leaves no lock behind, because the kernel holds it."""
-    root = StateRoot(tmp_path)
-    command = [sys.executable, "-c", HOLD, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with (
-            pytest.raises(RootInUse, match=f"process {holder.pid}, which runs the experiment 'first'"),
-            locked_root(root, "second"),
-        ):
-            pass
-        holder.kill()
-        holder.wait()
-    with locked_root(root, "second"):
-        assert json.loads(root.sweep_lock.with_suffix(".json").read_text(encoding="utf-8"))["experiment"] == "second"
+def test_workspaces_of_dead_processes_are_removed_and_no_others(store: EpisodeStore) -> None:
+    """A workspace is a copy; what it was is in the folder of its episode. While that runs, it is in use."""
+    names = [f"{digit * 16}-01JZ" for digit in "abc"]
+    for name in (*names, "of-somebody-else"):
+        (store.root.workspaces / name / "deep").mkdir(parents=True)
+    claims = Claims(store.root)
 
+    def left() -> list[str]:
+        return sorted(path.name for path in store.root.workspaces.iterdir())
 
-def test_workspaces_of_killed_runs_are_removed(store: EpisodeStore) -> None:
-    """A workspace is a copy; what it was is in the folder of its episode."""
-    (store.root.workspaces / "left" / "deep").mkdir(parents=True)
-    clean_workspaces(store.root)
-    assert list(store.root.workspaces.iterdir()) == []
+    with Claimer(store.root.path) as another:
+        assert another.take(episode_name("a" * 64))
+        clear_workspaces(store.root, "c" * 64)
+        assert left() == [*names[:2], "of-somebody-else"]
+        clean_workspaces(store.root, claims)
+        assert left() == [names[0], "of-somebody-else"]
+    clean_workspaces(store.root, claims)
+    assert left() == ["of-somebody-else"]
