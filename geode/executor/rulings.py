@@ -179,7 +179,8 @@ class Policy:
                 asks.append(Ruling(authority=Authority.ASK, reason=reason, rule=placed.shown))
         asks += [Ruling(authority=Authority.ASK, reason=text) for text in self._doubts(touched, base)]
         if base.authority is Authority.ASK:
-            lifted = None if asks or stakes.why else self._lifted(spec, rules, arguments, touched)
+            more_than_level = bool(asks or stakes.why or stakes.data_class)
+            lifted = None if more_than_level else self._lifted(spec, rules, arguments, touched)
             if lifted is not None:
                 return lifted
             asks.insert(0, base)

@@ -3,20 +3,25 @@
 import asyncio
 import hashlib
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
-from geode.authority import SafetyLevel
-from geode.events import CallEnd
-from geode.executor.approval import Approval, ApprovalRequest, Nobody
+from geode.authority import DataClass, SafetyLevel
+from geode.clock import ManualClock
+from geode.events import ApprovalDecided, CallEnd
+from geode.executor.approval import STORED_MAX, STORED_S, Approval, ApprovalRequest, Nobody, StoredApprovals
 from geode.executor.call import ExecutedCall, Place
 from geode.executor.policy import Mode
 from geode.hooks.points import Ask, HookEvent, HookPoint, Rewrite, ToolProposed
 from geode.llm.messages import ToolUse
 from geode.records.receipts import ReceiptState
+from geode.tools.files import write_file_tool
 from geode.tools.spec import Arguments, ToolOutput
+from geode.tools.workspace import Workspace
 from tests.doubles.effects import tool
 from tests.doubles.hooks import ScriptedHook
 from tests.doubles.sessions import Bench
@@ -238,3 +243,110 @@ async def test_a_call_that_is_stopped_while_it_waits_for_approval_never_began(op
     executed = await task
     assert (ran, executed.end, executed.stage) == ([], CallEnd.NOT_STARTED, "cancelled")
     assert bench.receipts.all(ReceiptState.UNCERTAIN) == []
+
+
+# Stored approvals
+
+
+def request_of(arguments: str, **more: Any) -> ApprovalRequest:
+    digest = hashlib.sha256(arguments.encode()).hexdigest()
+    shown: dict[str, Any] = {"tool": "act", "level": SafetyLevel.WRITE, "reason": "r", **more}
+    return ApprovalRequest(arguments=arguments, arguments_hash=digest, **shown)
+
+
+def test_a_stored_approval_covers_exactly_what_was_shown() -> None:
+    """A22 and R36: no prefix, no resemblance, no other tool, plan or stakes."""
+    clock = ManualClock()
+    stored = StoredApprovals(clock, "plan")
+    stored.add(request_of('{"n":1}'))
+    assert stored.covers(request_of('{"n":1}', reason="another reason"))
+    for other in (
+        request_of('{"n":1} '),
+        request_of('{"n":2}'),
+        request_of('{"n":1}', tool="act2"),
+        request_of('{"n":1}', level=SafetyLevel.EXECUTE),
+        request_of('{"n":1}', data_class=DataClass.PERSONAL),
+    ):
+        assert not stored.covers(other)
+    assert not StoredApprovals(clock, "another plan").covers(request_of('{"n":1}'))
+    clock.advance(STORED_S)
+    assert not stored.covers(request_of('{"n":1}'))
+
+
+@pytest.mark.parametrize(
+    "more", [{"level": SafetyLevel.EXTERNAL}, {"level": SafetyLevel.ADMIN}, {"data_class": DataClass.SECRET}]
+)
+def test_what_is_most_dangerous_is_never_stored(more: dict[str, Any]) -> None:
+    """A22: forty yeses to a harmless call must not be worth one to a transfer."""
+    stored = StoredApprovals(ManualClock(), "plan")
+    stored.add(request_of("{}", **more))
+    assert not stored.covers(request_of("{}", **more))
+
+
+def test_no_more_than_a_bounded_number_is_stored() -> None:
+    stored = StoredApprovals(ManualClock(), "plan")
+    for number in range(STORED_MAX + 1):
+        stored.add(request_of(f'{{"n":{number}}}'))
+    assert not stored.covers(request_of('{"n":0}'))
+    assert stored.covers(request_of('{"n":1}'))
+
+
+async def test_a_yes_for_the_session_spares_the_same_call_and_no_other(opened: BenchOpener) -> None:
+    ran: list[object] = []
+    approver = Approver(Approval.SESSION)
+    bench = opened(spy(ran), mode=Mode.REPL, approver=approver)
+    await execute(bench, '{"command":"git status"}', "c1")
+    approver.answer = Approval.NO
+    await execute(bench, '{"command":"git status"}', "c2")
+    other = await execute(bench, '{"command":"git status; rm x"}', "c3")
+    assert (len(ran), len(approver.asked), other.stage) == (2, 2, "approval")
+    answers = [event.answer for event in bench.events if isinstance(event, ApprovalDecided)]
+    assert answers == ["session", "stored", "no"]
+
+
+async def test_a_yes_for_the_session_ends_with_it(opened: BenchOpener) -> None:
+    """A restart is another session as far as trust goes: nothing of it is on disk."""
+    ran: list[object] = []
+    approver = Approver(Approval.SESSION)
+    await execute(opened(spy(ran), mode=Mode.REPL, approver=approver), "{}", "c1")
+    await execute(opened(spy(ran), mode=Mode.REPL, approver=approver), "{}", "c2")
+    assert len(approver.asked) == 2
+
+
+# Between the approval and the run
+
+
+async def test_a_link_that_changes_while_somebody_is_asked_stops_the_call(opened: BenchOpener, tmp_path: Path) -> None:
+    """A23: what was approved for one file does not run on another."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "src").mkdir()
+    link = tmp_path / "out"
+    link.symlink_to("docs")
+    spec = write_file_tool(Workspace(tmp_path))
+
+    class Swapping(Approver):
+        async def approve(self, request: ApprovalRequest) -> Approval:
+            link.unlink()
+            link.symlink_to("src")
+            return await super().approve(request)
+
+    bench = opened(spec, mode=Mode.REPL, approver=Swapping())
+    call = ToolUse(call_id="c1", name="write_file", arguments='{"path":"out/a.txt","content":"x"}')
+    executed = await bench.executor.aexecute(call, PLACE)
+    assert (executed.stage, executed.end) == ("lock", CallEnd.NOT_STARTED)
+    assert "has changed since it was judged" in executed.result.text
+    assert os.listdir(tmp_path / "src") == os.listdir(tmp_path / "docs") == []
+    assert [receipt.state for receipt in bench.receipts.all()] == [ReceiptState.NOT_STARTED]
+
+
+async def test_what_is_asked_shows_the_stakes_of_the_call_and_not_only_of_its_tool(
+    opened: BenchOpener, tmp_path: Path
+) -> None:
+    """A16: a write that runs later is shown as running something."""
+    approver = Approver(Approval.NO)
+    bench = opened(write_file_tool(Workspace(tmp_path)), mode=Mode.REPL, approver=approver)
+    call = ToolUse(call_id="c1", name="write_file", arguments='{"path":".envrc","content":"x"}')
+    await bench.executor.aexecute(call, PLACE)
+    (request,) = approver.asked
+    assert request.level is SafetyLevel.EXECUTE
+    assert "'.envrc' runs later" in request.reason
