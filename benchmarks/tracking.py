@@ -10,8 +10,10 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from experiments.comparison import comparison_table
 from experiments.sinks import Cell
 from experiments.tracking import MLflowSink
 from experiments.tracking_spans import EpisodeTrace, Span, read_trace
@@ -35,6 +37,7 @@ def main() -> None:
         sink_ms = cpu_ms(lambda: MLflowSink(settings))
         print(f"open a new store, import of MLflow included: {sink_ms:.0f} ms of CPU, once")
         measure(settings, cell)
+        compare(settings, Path(folder) / "compared", episodes)
 
 
 def measure(settings: Settings, cell: Cell) -> None:
@@ -59,6 +62,22 @@ def measure(settings: Settings, cell: Cell) -> None:
         print(f"  written by {name:20} {ms:6.2f} ms   {fluent_ms / ms:5.1f} times less than the fluent API")
     verdict = "within" if read_ms + quick_ms <= LIMIT_MS else "ABOVE"
     print(f"reading and writing: {read_ms + quick_ms:.2f} ms a trace, {verdict} the limit of {LIMIT_MS:.0f}")
+
+
+def compare(settings: Settings, folder: Path, episodes: int) -> None:
+    """A whole experiment of seven variants: what the comparison adds to writing its cells."""
+    experiment = make_experiment("compared", repeats=max(2, episodes // 42), tasks=6)
+    maker = EpisodeMaker(folder, rounds=9)
+    cells = [maker.cell(experiment, variant.name) for variant in experiment.variants]
+    sink = MLflowSink(settings)
+    cells_ms = sum(cpu_ms(partial(sink.write, cell)) for cell in cells)
+    table_ms = cpu_ms(lambda: comparison_table(cells))
+    table = comparison_table(cells)
+    first_ms, again_ms = (cpu_ms(lambda: sink.write_comparison(table)) for _ in range(2))
+    print(
+        f"a comparison of {len(cells)} variants: {table_ms:.0f} ms to make and {first_ms:.0f} to write, again "
+        f"{again_ms:.0f}; {(table_ms + first_ms) / cells_ms:.0%} of the {cells_ms:.0f} ms of its cells"
+    )
 
 
 def write_ms(store: TrackingStore, writer: TraceWriter, traces: Sequence[EpisodeTrace]) -> float:

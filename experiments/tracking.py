@@ -60,6 +60,14 @@ _HOW_TO_READ = (
 )
 
 
+_HOW_TO_READ_IMPORTED = (
+    "Imported from an archive: each run is one log as it was recorded; its tags say by whom and when. A figure is of "
+    "that log alone and has no error: `geode compare A B`, with the paths of two logs, pairs them by task, with "
+    "intervals and with counts of what could not be paired. What measured nothing is counted apart, and is in no "
+    "`pass_rate` and no `mean`."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
     """Where a reader should begin: the experiment last written to, and the runs of its cells.
@@ -242,7 +250,7 @@ def log_imported(settings: Settings, runs: Sequence[ImportedRun]) -> None:
     store = TrackingStore(settings)
     problems: tuple[SetAside, ...] = ()
     for experiment in dict.fromkeys(run.experiment for run in runs):
-        home = store.experiment(PREFIX + experiment, "Imported from an archive; see the runs' tags for what and when.")
+        home = store.experiment(PREFIX + experiment, _HOW_TO_READ_IMPORTED)
         known = {
             run.tags[IMPORTED_TAG]: run for run in store.runs(home.experiment_id, f"tags.`{IMPORTED_TAG}` LIKE '%'")
         }

@@ -19,7 +19,7 @@ _QUESTION_CHARS = 1_000
 _REWRITTEN = "GEODE writes this text again when the experiment grows."
 _TASK_COLUMNS = ("task", "family")
 _VARIANT_COLUMNS = (
-    "variant", "verdict", "pass rate", "points to baseline", "generalises", "pairs (McNemar)", "tasks", "cost, USD",
+    "variant", "verdict", "pass rate", "difference", "generalises", "pairs (McNemar)", "tasks", "cost, USD",
 )  # fmt: skip
 _SPEND_COLUMNS = {
     "episodes": ("episodes", ".0f"),
@@ -147,8 +147,9 @@ def _ruler(table: ComparisonTable) -> str:
     families = len({task.family for task in ruler.tasks})
     return (
         f"Suite {_text(ruler.suite)}: {len(ruler.tasks)} tasks in {families} families, {experiment.repeats} repeats of "
-        f"seed {', '.join(map(str, ruler.seeds))}; ruler `{ruler.ruler_id}`. Tasks weigh equally in a difference; "
-        f"{_intervals_hold(table)}. Drift over the run: {drift_text(table)}."
+        f"seed {', '.join(map(str, ruler.seeds))}; ruler `{ruler.ruler_id}`. Differences are points to "
+        f"{experiment.baseline}, tasks weighing equally; {_intervals_hold(table)}. Pairs: won and lost; tasks: "
+        f"better and worse. Drift over the run: {drift_text(table)}."
     )
 
 
@@ -200,7 +201,7 @@ def _beyond(table: ComparisonTable) -> Iterator[str]:
         )
         for row in found
     )
-    yield from (*_table(("variant", "generalises", "points", "families", "because"), cells), "")
+    yield from (*_table(("variant", "generalises", "difference", "families", "because"), cells), "")
 
 
 def _task_table(table: ComparisonTable, links: Links) -> list[str]:

@@ -191,7 +191,7 @@ class _Summary:
             state="ERROR" if root.error else "OK",
             started_at_ms=root.start_ns // 1_000_000,
             ended_at_ms=root.end_ns // 1_000_000,
-            # MLflow pairs the traces of two runs by this text; with the prompt alone, any repetitions would be a pair.
+            # MLflow pairs the traces of two runs by this text; with the prompt alone, it finds one pair a task.
             request=preview(
                 f"{record.task_id} · seed {record.seed} · repetition {record.repetition}: {root.inputs['prompt']}",
                 _PREVIEW_CHARS,

@@ -277,6 +277,8 @@ def test_imported_runs_are_stored_once_and_replaced(tracking_settings: Settings)
     assert dump(tracking_settings) == before
     with pytest.raises(EntriesSetAside, match="'turns' is nan"):
         log_imported(tracking_settings, [replace(run, metrics={"pass@1": 0.75, "turns": float("nan")})])
+    note = TrackingStore(tracking_settings).client.get_experiment_by_name("geode/mcpmark").tags["mlflow.note.content"]
+    assert "`geode compare A B`" in note, "a mean without an error invites a comparison by eye"
     runs = runs_of(tracking_settings, "mcpmark")
     assert [(run.name, run.status) for run in runs.values()] == [("gpt__postgres", "FINISHED")]
     assert runs["gpt__postgres"].metrics == {"pass_x40_1": 0.75}
