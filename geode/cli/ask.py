@@ -31,10 +31,12 @@ def ask(
 
     from geode.cli.approve import TerminalApprover
     from geode.cli.failure import fail
+    from geode.cli.mcp_tools import server_tools
     from geode.cli.state import settings_of
     from geode.cli.terminal import result_to_json
     from geode.executor.policy import Mode
     from geode.llm.errors import LLMError
+    from geode.loop.turn import TurnResult
     from geode.records.database import RecordError
     from geode.redaction import clean_text
     from geode.serve.default import default_scaffold
@@ -49,20 +51,27 @@ def ask(
     attended = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
     services = SharedServices(settings_of(root))
     folder = services.settings.root.sessions / services.clock.ulid()
+    place = workspace.resolve()
+
+    async def answer() -> TurnResult:
+        async with server_tools(services.settings, place) as extra_tools:
+            session = services.create_session(
+                mode=Mode.REPL if attended else Mode.DAEMON,
+                scaffold=default_scaffold(),
+                model=model,
+                workspace=place,
+                folder=folder,
+                simulation_key=f"ask/{text}",
+                approver=TerminalApprover() if attended else None,
+                extra_tools=extra_tools,
+            )
+            try:
+                return await session.arun(text)
+            finally:
+                session.close()
+
     try:
-        session = services.create_session(
-            mode=Mode.REPL if attended else Mode.DAEMON,
-            scaffold=default_scaffold(),
-            model=model,
-            workspace=workspace.resolve(),
-            folder=folder,
-            simulation_key=f"ask/{text}",
-            approver=TerminalApprover() if attended else None,
-        )
-        try:
-            result = asyncio.run(session.arun(text))
-        finally:
-            session.close()
+        result = asyncio.run(answer())
     except (LLMError, RecordError, ValueError) as error:
         fail(str(error))
     except KeyboardInterrupt:

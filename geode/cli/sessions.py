@@ -44,19 +44,27 @@ def resume(
     import asyncio
 
     from geode.cli.failure import fail
+    from geode.cli.mcp_tools import server_tools
     from geode.cli.state import session_folder, settings_of
     from geode.llm.errors import LLMError
+    from geode.loop.turn import TurnResult
     from geode.records.database import RecordError
     from geode.serve.services import SharedServices
 
     services = SharedServices(settings_of(root))
     folder = session_folder(services.settings.root.sessions, session)
+    place = workspace.resolve()
+
+    async def go_on() -> TurnResult:
+        async with server_tools(services.settings, place) as extra_tools:
+            opened = services.reopen_session(folder, place, extra_tools=extra_tools)
+            try:
+                return await opened.aresume()
+            finally:
+                opened.close()
+
     try:
-        opened = services.reopen_session(folder, workspace.resolve())
-        try:
-            result = asyncio.run(opened.aresume())
-        finally:
-            opened.close()
+        result = asyncio.run(go_on())
     except (LLMError, RecordError, ValueError) as error:
         fail(str(error))
     typer.echo(result.text or f"No answer: {result.detail}")

@@ -25,7 +25,8 @@ def apply_middleware(
 def fold_workspace_paths(tool: str, arguments: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Give every spelling of a path below the workspace one form, so that hooks and locks see one name for one file."""
     path = arguments.get("path")
-    if tool == "shell" or not isinstance(path, str):
+    # A name with "__" is that of another program's tool, whose paths are not ours.
+    if tool == "shell" or "__" in tool or not isinstance(path, str):
         return arguments
     trimmed = path.strip()
     inside = trimmed == _ROOT or trimmed.startswith(f"{_ROOT}/") or not trimmed.startswith("/")

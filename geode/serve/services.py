@@ -44,8 +44,13 @@ from geode.serve.operator_hooks import operator_hooks
 from geode.serve.policy import Policies
 from geode.serve.recovery import settle_by_probe
 from geode.tools.catalogue import workspace_tools
+<<<<<<< Updated upstream
 from geode.tools.environment import LOCAL, CommandEnvironment, Environment
 from geode.tools.plan import BoundToolPlan, bind
+=======
+from geode.tools.mcp.defaults import DeclaredDefaults
+from geode.tools.plan import NO_EXTRA_TOOLS, BoundToolPlan, ExtraTools, bind
+>>>>>>> Stashed changes
 from geode.tools.workspace import Workspace
 
 _MAX_OUTPUT_TOKENS = 8_192
@@ -179,6 +184,7 @@ class SharedServices:
         environment: Environment = LOCAL,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
+        extra_tools: ExtraTools = NO_EXTRA_TOOLS,
         judges: Sequence[CompletionJudge] = (),
         observers: Sequence[Observer] = (),
         durability: Durability | None = None,
@@ -197,6 +203,7 @@ class SharedServices:
             environment: where its tools execute; the workspace's own folder by default.
             approver: who approves; nobody by default.
             adapter: an adapter to use in place of the one that the model's route names (a recording, a double).
+            extra_tools: tools of MCP servers, from whoever started these; offered behind the scaffold's own.
             judges: judges of the completion check, after the rules.
             observers: observers besides the timeline.
             durability: what writes survive; by default the process in experiments, power elsewhere.
@@ -225,6 +232,7 @@ class SharedServices:
             workspace=workspace,
             environment=environment,
             adapter=chosen,
+            extra_tools=extra_tools,
             approver=approver or Nobody(),
             judges=judges,
             observers=observers,
@@ -240,6 +248,7 @@ class SharedServices:
         outline: Outline | None = None,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
+        extra_tools: ExtraTools = NO_EXTRA_TOOLS,
         judges: Sequence[CompletionJudge] = (),
         observers: Sequence[Observer] = (),
     ) -> Session:
@@ -266,6 +275,7 @@ class SharedServices:
             workspace=workspace,
             environment=spec.environment or LOCAL,
             adapter=adapter or _adapter(spec.model, outline, spec.simulation_key),
+            extra_tools=extra_tools,
             approver=approver or Nobody(),
             judges=judges,
             observers=observers,
@@ -281,13 +291,18 @@ class SharedServices:
         workspace: Path,
         environment: Environment,
         adapter: LLMAdapter,
+        extra_tools: ExtraTools,
         approver: Approver,
         judges: Sequence[CompletionJudge],
         observers: Sequence[Observer],
         durability: Durability,
         resumed: bool,
     ) -> Session:
+<<<<<<< Updated upstream
         plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace), environment))
+=======
+        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace)), extra_tools)
+>>>>>>> Stashed changes
         policy = self._policies.of(spec.mode, workspace)
         own = self._own_hooks(spec, folder, workspace)
         registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))
@@ -319,7 +334,7 @@ class SharedServices:
             locks=ResourceLocks(),
             redactor=self._redactor,
             clock=self.clock,
-            middleware=(fold_workspace_paths,),
+            middleware=(fold_workspace_paths, DeclaredDefaults(extra_tools.specs)),
         )
         limits = effective(spec.scaffold.limits, spec.caps)
         parts = LoopParts(

@@ -72,3 +72,4 @@ def test_what_is_no_path_stays_as_it_is(arguments: dict[str, JsonValue]) -> None
 
 def test_a_shell_command_is_left_alone() -> None:
     assert fold_workspace_paths("shell", {"path": "./a"}) == {"path": "./a"}
+    assert fold_workspace_paths("bucket__get", {"path": "./a//b"}) == {"path": "./a//b"}
