@@ -44,13 +44,9 @@ from geode.serve.operator_hooks import operator_hooks
 from geode.serve.policy import Policies
 from geode.serve.recovery import settle_by_probe
 from geode.tools.catalogue import workspace_tools
-<<<<<<< Updated upstream
 from geode.tools.environment import LOCAL, CommandEnvironment, Environment
-from geode.tools.plan import BoundToolPlan, bind
-=======
 from geode.tools.mcp.defaults import DeclaredDefaults
 from geode.tools.plan import NO_EXTRA_TOOLS, BoundToolPlan, ExtraTools, bind
->>>>>>> Stashed changes
 from geode.tools.workspace import Workspace
 
 _MAX_OUTPUT_TOKENS = 8_192
@@ -298,11 +294,7 @@ class SharedServices:
         durability: Durability,
         resumed: bool,
     ) -> Session:
-<<<<<<< Updated upstream
-        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace), environment))
-=======
-        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace)), extra_tools)
->>>>>>> Stashed changes
+        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace), environment), extra_tools)
         policy = self._policies.of(spec.mode, workspace)
         own = self._own_hooks(spec, folder, workspace)
         registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))
