@@ -104,6 +104,17 @@ def test_tasks_better_and_worse_open_the_two_ends_of_a_pair() -> None:
     assert page.count("runs/run_bad/traces?compareToRunUuid=run_baseline&selectedEvaluationId=tr-") == 2
 
 
+def test_the_task_of_a_candidate_opens_a_pair_that_fell_the_way_it_moved() -> None:
+    """`b` was won five times and lost once: a look at the one loss would mislead."""
+    found = table()
+    row = found.candidates[0]
+    (line,) = (line for line in cell_note(found, row, links(found)).splitlines() if line.startswith("| b |"))
+    won = row.records()[row.pairs.better[1].candidate_key]
+    home = TraceHome(experiment=HOME, run_id="run_hook", variant="hook")
+    assert (row.pairs.better[1].task_id, won.outcome.kind.value) == ("b", "PASS")
+    assert f"selectedEvaluationId={trace_id_of(home, won)})" in line
+
+
 def test_families_that_agree_are_told_with_their_interval() -> None:
     """The statement beyond the tasks at hand stands apart, with its own error."""
     tasks = "abcdefghijkl"
