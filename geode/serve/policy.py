@@ -1,14 +1,22 @@
 """Which policy a session has: its mode, and what the operator's file and that of its project say."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from pydantic import JsonValue
+
+from geode.authority import SafetyLevel
 from geode.config.paths import StateRoot
-from geode.executor.policy import Mode
+from geode.executor.policy import Authority, Mode
 from geode.executor.rules import PROJECT_FILE, PolicyFile, Rules, read_policy, read_project_policy
 from geode.executor.rulings import Policy
+from geode.executor.shell.command import read_command
+from geode.tools.catalogue import workspace_tools
 from geode.tools.workspace import Workspace
+
+_UNATTENDED = frozenset({Mode.DAEMON, Mode.MCP, Mode.EXPERIMENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,15 @@ class Policies:
         """
         return cls(root, read_policy(root.policy))
 
+    def rules(self, mode: Mode, workspace: Workspace) -> Rules:
+        """Return the rules of a session in `workspace`.
+
+        Raises:
+            PolicyError: if the project's file cannot be used.
+        """
+        found = ((self.root.policy.name, self.file), (PROJECT_FILE, read_project_policy(workspace)))
+        return Rules.of(mode, *((name, file) for name, file in found if file is not None))
+
     def of(self, mode: Mode, workspace: Path) -> Policy:
         """Return the policy of a session in `workspace`.
 
@@ -34,12 +51,67 @@ class Policies:
             PolicyError: if the project's file cannot be used.
         """
         place = Workspace(workspace)
-        found = ((self.root.policy.name, self.file), (PROJECT_FILE, read_project_policy(place)))
-        rules = Rules.of(mode, *((name, file) for name, file in found if file is not None))
-        return Policy(mode, rules, own=self._own_in(place.root))
+        return Policy(mode, self.rules(mode, place), own=self._own_in(place.root))
 
     def _own_in(self, workspace: Path) -> tuple[str, ...]:
         """Return what of the workspace is the state root: nothing, a folder, or all of it."""
         if not self.root.path.is_relative_to(workspace):
             return ()
         return ("**",) if self.root.path == workspace else (self.root.path.relative_to(workspace).as_posix(),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What policy would answer, and what it saw."""
+
+    mode: Mode
+    authority: Authority
+    reason: str
+    rule: str
+    level: SafetyLevel
+    runs: tuple[str, ...]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Return it as JSON values."""
+        return {
+            "schema": "geode.policy_check/1",
+            "mode": self.mode.value,
+            "answer": self.authority.value,
+            "reason": self.reason,
+            "rule": self.rule,
+            "level": self.level.name.lower(),
+            "runs": list(self.runs),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield it as a person reads it."""
+        yield f"{self.authority.upper()} in {self.mode} mode, level {self.level.name.lower()}"
+        yield f"because  {self.reason}"
+        if self.authority is Authority.ASK and self.mode in _UNATTENDED:
+            yield "         and where nobody attends, asking is refusing"
+        if self.rule:
+            yield f"rule     {self.rule}"
+        yield from (f"runs     {command}" for command in self.runs)
+
+
+def explain(policies: Policies, mode: Mode, workspace: Path, tool: str, what: str) -> Explanation:
+    """Say what policy would answer to `tool` with the command or the path `what`.
+
+    Raises:
+        PolicyError: if the project's file cannot be used.
+        KeyError: if there is no such tool, with the names of those that there are.
+    """
+    tools = workspace_tools(Workspace(workspace))
+    if tool not in tools:
+        raise KeyError(", ".join(tools))
+    spec = tools[tool]
+    arguments: dict[str, JsonValue] = {"command" if tool == "shell" else "path": what}
+    judged = policies.of(mode, workspace).judge(spec, arguments, spec.claims(arguments))
+    return Explanation(
+        mode=mode,
+        authority=judged.ruling.authority,
+        reason=judged.ruling.reason,
+        rule=judged.ruling.rule,
+        level=judged.stakes.level,
+        runs=tuple(command.shown for command in read_command(what).commands) if tool == "shell" else (),
+    )
