@@ -13,6 +13,7 @@ from geode.hooks.library import build_hooks
 from geode.llm.errors import ConfigurationError
 from geode.llm.routes import ARCHIVED, check_launchable
 from geode.serve.catalogues import HOOKS_GROUP, hook_code, hook_factories, hook_names, tool_names
+from geode.tools.delegate import NAME as DELEGATE
 
 SINKS_GROUP = "geode.sinks"
 
@@ -57,6 +58,9 @@ def _unknown(spec: RunSpec) -> Iterator[Problem]:
     for tool in spec.scaffold.tools.tools:
         if tool.name not in tool_names():
             yield Problem(path=f"tools.{tool.name}", text=f"there is no such tool{nearest(tool.name, tool_names())}")
+    if DELEGATE in {tool.name for tool in spec.scaffold.tools.tools} and not spec.scaffold.sub_agents:
+        text = "it has nobody to delegate to; name somebody with +sub_agents.NAME.tools=[...]"
+        yield Problem(path=f"tools.{DELEGATE}", text=text)
     if os.sep not in spec.suite.name and spec.suite.name not in suite_names():
         text = f"there is no suite {spec.suite.name!r}{nearest(spec.suite.name, suite_names())}"
         yield Problem(path="suite.name", text=f"{text}; a suite of yours is given by its folder, as suite=./my_suite")

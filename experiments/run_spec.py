@@ -22,6 +22,7 @@ from geode.scaffold import (
     PromptSource,
     RepairBudget,
     Scaffold,
+    SubAgentContract,
     ToolChoice,
     ToolPlan,
 )
@@ -78,6 +79,13 @@ class ToolEntry(_Node):
 
     description: str | None = None
     hint: str | None = None
+
+
+class SubAgentEntry(_Node):
+    """What a sub-agent may use: some of the scaffold's own tools, within limits of its own."""
+
+    tools: Annotated[tuple[Name, ...], Field(min_length=1)]
+    limits: LoopLimits = LoopLimits()
 
 
 class RoleBinding(_Node):
@@ -154,6 +162,7 @@ class ConfigTree(_Node):
     hooks: dict[Name, dict[str, JsonValue] | None] = {}
     repair: RepairBudget = RepairBudget()
     tools: dict[Name, ToolEntry | None]
+    sub_agents: dict[Name, SubAgentEntry | None] = {}
     limits: LoopLimits = LoopLimits()
     role: Roles
     suite: SuiteChoice
@@ -228,12 +237,19 @@ def build_run_spec(tree: Mapping[str, JsonValue], roots: Sequence[Path], preset:
     for path, values in (("seeds", config.seeds), ("suite.tasks", config.suite.tasks or ())):
         if twice := [value for value in values if values.count(value) > 1]:
             raise InvalidSpec([Problem(path=path, text=f"{twice[0]!r} is named more than once; name it once")])
+    try:
+        scaffold = _scaffold(config, roots)
+    except ValidationError as error:
+        detail = error.errors()[0]
+        raise InvalidSpec(
+            [Problem(path="sub_agents", text=str(detail.get("ctx", {}).get("error", detail["msg"])))]
+        ) from error
     return RunSpec(
         name=config.name or (preset.replace("/", ".") if preset else None),
         question=config.question,
         baseline=config.baseline,
         variants=config.variants,
-        scaffold=_scaffold(config, roots),
+        scaffold=scaffold,
         roles=config.role.models(),
         suite=config.suite,
         seeds=config.seeds,
@@ -266,6 +282,11 @@ def _scaffold(config: ConfigTree, roots: Sequence[Path]) -> Scaffold:
         ),
         decomposition=config.scaffold.decomposition,
         repair=config.repair,
+        sub_agents=tuple(
+            SubAgentContract(name=name, tools=entry.tools, limits=entry.limits)
+            for name, entry in config.sub_agents.items()
+            if entry is not None
+        ),
         limits=config.limits,
     )
 

@@ -115,6 +115,19 @@ class Scaffold(_Part):
             raise ValueError(f"the scaffold names the hook {', '.join(map(repr, twice))} more than once")
         return self
 
+    @model_validator(mode="after")
+    def _nobody_hands_on_what_they_do_not_have(self) -> Self:
+        offered = {choice.name for choice in self.tools.tools}
+        for agent in self.sub_agents:
+            if foreign := sorted(set(agent.tools) - offered):
+                raise ValueError(
+                    f"the sub-agent {agent.name!r} names {foreign[0]!r}, which the scaffold does not offer"
+                )
+        names = [agent.name for agent in self.sub_agents]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"the scaffold names the sub-agent {twice[0]!r} more than once")
+        return self
+
     @property
     def scaffold_id(self) -> str:
         """The first 12 hex digits of the SHA-256 of the canonical JSON of this scaffold."""

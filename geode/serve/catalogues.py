@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from geode.hooks.library import LIBRARY, HookFactory
+from geode.tools import delegate
 from geode.tools.catalogue import TOOLS
 
 HOOKS_GROUP = "geode.hooks"
@@ -65,5 +66,5 @@ def hook_names() -> tuple[str, ...]:
 
 
 def tool_names() -> tuple[str, ...]:
-    """Return the names that a tool plan may list."""
-    return TOOLS
+    """Return the names that a tool plan may list. `delegate_task` needs sub-agents in the scaffold besides."""
+    return (*TOOLS, delegate.NAME)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -38,11 +38,13 @@ from geode.records.folder import SessionFolder
 from geode.records.receipts import EffectReceiptStore
 from geode.records.timeline import SessionTimeline
 from geode.redaction import Redactor
-from geode.scaffold import LoopLimits, Scaffold
+from geode.scaffold import LoopLimits, Scaffold, SubAgentContract
 from geode.serve.catalogues import hook_code, hook_factories
+from geode.serve.delegation import ChildSessions, OpenedChild, child_scaffold
 from geode.serve.operator_hooks import operator_hooks
 from geode.serve.policy import Policies
 from geode.serve.recovery import settle_by_probe
+from geode.tools import delegate
 from geode.tools.catalogue import workspace_tools
 from geode.tools.environment import LOCAL, CommandEnvironment, Environment
 from geode.tools.mcp.defaults import DeclaredDefaults
@@ -57,6 +59,7 @@ class SessionSpec:
     """What makes a session, apart from where it works and is recorded. Stored, so that it can be opened again.
 
     `environment` is the sandbox in which its tools execute; opened again without it, they would execute outside.
+    `path` names the sub-agents from the root down to this one; a session that nobody delegated to has none.
     """
 
     session_id: str
@@ -66,6 +69,14 @@ class SessionSpec:
     simulation_key: str
     caps: LoopLimits | None = None
     environment: CommandEnvironment | None = None
+    path: tuple[str, ...] = ()
+
+    def child(self, session_id: str, contract: SubAgentContract) -> Self:
+        """Return what the session of a sub-agent is: this one, less what its contract does not name."""
+        path = (*self.path, contract.name)
+        scaffold = child_scaffold(self.scaffold, contract, len(path))
+        key = f"{self.simulation_key}/{session_id}"
+        return replace(self, session_id=session_id, scaffold=scaffold, path=path, simulation_key=key)
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the specification as the status file holds it."""
@@ -78,6 +89,7 @@ class SessionSpec:
             "simulation_key": self.simulation_key,
             "caps": self.caps.model_dump(mode="json") if self.caps else None,
             "environment": self.environment.model_dump(mode="json") if self.environment else None,
+            "path": list(self.path),
         }
 
     @classmethod
@@ -96,6 +108,7 @@ class SessionSpec:
                 simulation_key=str(body["simulation_key"]),
                 caps=LoopLimits.model_validate(body["caps"]) if body.get("caps") else None,
                 environment=CommandEnvironment.model_validate(env) if (env := body.get("environment")) else None,
+                path=tuple(str(name) for name in path) if isinstance(path := body.get("path"), list) else (),
             )
         except KeyError as missing:
             raise ValueError(f"it lacks {missing}") from missing
@@ -228,6 +241,7 @@ class SharedServices:
             workspace=workspace,
             environment=environment,
             adapter=chosen,
+            given=adapter is not None,
             extra_tools=extra_tools,
             approver=approver or Nobody(),
             judges=judges,
@@ -271,6 +285,7 @@ class SharedServices:
             workspace=workspace,
             environment=spec.environment or LOCAL,
             adapter=adapter or _adapter(spec.model, outline, spec.simulation_key),
+            given=adapter is not None,
             extra_tools=extra_tools,
             approver=approver or Nobody(),
             judges=judges,
@@ -287,6 +302,7 @@ class SharedServices:
         workspace: Path,
         environment: Environment,
         adapter: LLMAdapter,
+        given: bool,
         extra_tools: ExtraTools,
         approver: Approver,
         judges: Sequence[CompletionJudge],
@@ -294,7 +310,30 @@ class SharedServices:
         durability: Durability,
         resumed: bool,
     ) -> Session:
-        plan = bind(spec.scaffold.tools, workspace_tools(Workspace(workspace), environment), extra_tools)
+        def open_child(name: str, contract: SubAgentContract, records: SessionFolder) -> OpenedChild:
+            child = spec.child(name, contract)
+            # Nothing from outside the scaffold: neither tools of MCP servers nor whoever watches the parent.
+            session = self._open(
+                child,
+                records,
+                workspace=workspace,
+                environment=environment,
+                adapter=adapter if given else _adapter(child.model, None, child.simulation_key),
+                given=given,
+                extra_tools=NO_EXTRA_TOOLS,
+                approver=approver,
+                judges=judges,
+                observers=(),
+                durability=durability,
+                resumed=False,
+            )
+            return OpenedChild(loop=session.loop, close=session.close)
+
+        children = ChildSessions(folder, self.clock, open_child)
+        available = workspace_tools(Workspace(workspace), environment)
+        if spec.scaffold.sub_agents:
+            available[delegate.NAME] = delegate.delegate_tool(children, spec.scaffold.sub_agents)
+        plan = bind(spec.scaffold.tools, available, extra_tools)
         policy = self._policies.of(spec.mode, workspace)
         own = self._own_hooks(spec, folder, workspace)
         registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))
@@ -345,10 +384,12 @@ class SharedServices:
             max_output_tokens=_MAX_OUTPUT_TOKENS,
             judges=judges,
             redactor=self._redactor,
+            path="/".join(spec.path),
         )
         system.emit(_opened(spec, plan, resumed=resumed))
-        return Session(spec, folder, AgenticLoop(parts), self.clock, closers)
-
+        loop = AgenticLoop(parts)
+        children.begin(loop, system)
+        return Session(spec, folder, loop, self.clock, closers)
 
     def _own_hooks(self, spec: SessionSpec, folder: SessionFolder, workspace: Path) -> Sequence[DecisionHook]:
         if spec.mode is Mode.EXPERIMENT:
