@@ -34,13 +34,7 @@ from experiments.tracking_pages import cell_note, comparison_page, experiment_no
 from experiments.tracking_spans import EpisodeTrace, NotATimeline, read_trace
 from experiments.tracking_store import EntriesSetAside, TrackedExperiment, TrackedRun, TrackingStore
 from experiments.tracking_traces import TraceHome, open_trace_writer, stored_traces, trace_id_of
-from experiments.tracking_verdicts import (
-    COMPARED_TAG,
-    VERDICT_METRICS,
-    experiment_verdict_tags,
-    verdict_metrics,
-    verdict_tags,
-)
+from experiments.tracking_verdicts import COMPARED_TAG, experiment_verdict_tags, verdict_figures, verdict_tags
 from geode.config.settings import Settings
 from geode.records.timeline import TimelineNewer
 
@@ -165,8 +159,9 @@ class MLflowSink:
                 problems += (SetAside(kind=EntryKind.TAG, name=f"verdict of {row.variant}", reason=reason),)
                 continue
             tags = {**verdict_tags(table, row), NOTE_TAG: cell_note(table, row, links)}
-            entries = screen(metrics=verdict_metrics(table, row), tags=tags)
-            problems += self._store.update(run, entries, covered=VERDICT_METRICS)
+            figures = verdict_figures(table, row)
+            known_figures = {name: value for name, value in figures.items() if value is not None}
+            problems += self._store.update(run, screen(metrics=known_figures, tags=tags), covered=figures.keys())
         parent, note = self._store.run(known.parent_id), experiment_note(table, links)
         self._store.log_text(parent, comparison_page(table, links), COMPARISON_PAGE)
         problems += self._store.update(parent, screen(tags={**experiment_verdict_tags(table), NOTE_TAG: note}))

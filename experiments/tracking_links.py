@@ -44,11 +44,12 @@ class Links:
         run_id = self.run_ids.get(variant)
         if run_id is None:
             return None
-        # Without a time, the list is that of the last seven days.
-        query = [("startTimeLabel", "ALL")]
-        # MLflow escapes the tags a second time.
-        query += [("tag", f"{quote(key)}={quote(value)}") for key, value in _tags(variant, record).items()]
-        query += [("selectedEvaluationId", self._trace_id(variant, run_id, record))]
+        query = [
+            ("startTimeLabel", "ALL"),  # without it, the list is that of the last seven days
+            ("tag", f"{TASK_TAG}={quote(record.task_id)}"),  # MLflow escapes tags a second time
+            ("tag", f"{VARIANT_TAG}={quote(variant)}"),
+            ("selectedEvaluationId", self._trace_id(variant, run_id, record)),
+        ]
         return f"#/experiments/{self.home.experiment_id}/traces?{urlencode(query, quote_via=quote)}"
 
     def _trace_id(self, variant: str, run_id: str, record: EpisodeRecord) -> str:
@@ -65,7 +66,3 @@ def compare_link(experiment_id: str, run_ids: Sequence[str]) -> str:
     chosen = {"runs": list(run_ids), "experiments": [experiment_id]}
     compared = {name: json.dumps(ids, separators=(",", ":")) for name, ids in chosen.items()}
     return f"#/compare-runs?{urlencode(compared, quote_via=quote)}"
-
-
-def _tags(variant: str, record: EpisodeRecord) -> dict[str, str]:
-    return {TASK_TAG: record.task_id, VARIANT_TAG: variant}

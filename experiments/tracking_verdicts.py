@@ -1,6 +1,6 @@
 """What a comparison says of a cell in MLflow: figures under the same names in every cell, and the words as tags.
 
-All figures are shares and counts, none is a percentage. A figure that there is no evidence for is left out.
+All figures are shares and counts, none is a percentage.
 """
 
 from collections.abc import Sequence
@@ -15,34 +15,16 @@ _NO_DIFFERENCE = Interval(estimate=0.0, standard_error=0.0, df=0.0, critical=0.0
 """A variant's difference to itself is zero by definition; left out, MLflow would draw the baseline as NaN."""
 
 _DIGITS = 9  # what floating-point noise leaves of a difference of zero (4.6e-18) would be shown as it is
+
 COMPARED_TAG = "verdicts"
 """On the run that holds the whole comparison."""
 
-VERDICT_METRICS = (
-    "diff_vs_baseline",
-    "diff_low",
-    "diff_high",
-    "family_diff_vs_baseline",
-    "family_diff_low",
-    "family_diff_high",
-    "families_better",
-    "families_worse",
-    "pairs",
-    "pairs_won",
-    "pairs_lost",
-    "pairs_unmeasured",
-    "mcnemar_p",
-    "tasks_better",
-    "tasks_worse",
-    "missing",
-    "drift_p",
-    "drift_size",
-)
-"""All that `verdict_metrics` may return. What a cell has of these and is not returned is not known any more."""
 
+def verdict_figures(table: ComparisonTable, row: ComparisonRow) -> dict[str, float | None]:
+    """Return the figures of one variant's comparison, None where there is no evidence.
 
-def verdict_metrics(table: ComparisonTable, row: ComparisonRow) -> dict[str, float]:
-    """Return the figures of one variant's comparison; the baseline's are those of a variant that equals it."""
+    The baseline's are those of a variant that equals it.
+    """
     is_baseline = row.verdict is None
     difference = row.verdict.difference if row.verdict else _NO_DIFFERENCE
     beyond = row.generalises
@@ -51,7 +33,7 @@ def verdict_metrics(table: ComparisonTable, row: ComparisonRow) -> dict[str, flo
         family_difference = _NO_DIFFERENCE
     pairs = row.pairs
     drift = table.drift.found if table.drift else None
-    figures: dict[str, float | None] = {
+    return {
         **_interval("", difference),
         **_interval("family_", family_difference),
         "families_better": beyond.families_better if beyond else 0,
@@ -67,7 +49,6 @@ def verdict_metrics(table: ComparisonTable, row: ComparisonRow) -> dict[str, flo
         "drift_p": drift.p if drift else None,
         "drift_size": drift.size if drift else None,
     }
-    return {name: round(value, _DIGITS) for name, value in figures.items() if value is not None}
 
 
 def verdict_tags(table: ComparisonTable, row: ComparisonRow) -> dict[str, str]:
@@ -125,9 +106,9 @@ def p_text(p: float) -> str:
 
 def _interval(prefix: str, interval: Interval | None) -> dict[str, float | None]:
     return {
-        f"{prefix}diff_vs_baseline": interval.estimate if interval else None,
-        f"{prefix}diff_low": interval.low if interval else None,
-        f"{prefix}diff_high": interval.high if interval else None,
+        f"{prefix}diff_vs_baseline": round(interval.estimate, _DIGITS) if interval else None,
+        f"{prefix}diff_low": round(interval.low, _DIGITS) if interval else None,
+        f"{prefix}diff_high": round(interval.high, _DIGITS) if interval else None,
     }
 
 
