@@ -40,6 +40,7 @@ from experiments.store import (
     read_experiment,
 )
 from experiments.suite import OutcomeKind, Suite
+from experiments.suites.environments import broken_environments
 from experiments.suites.loader import SuiteError, load_suite
 from experiments.written import WrittenCells
 from geode.clock import Clock, SystemClock
@@ -184,6 +185,8 @@ class _Experiment:
         plan, root = self.plan(), self.settings.root
         if refused := self.refusals(plan):
             raise ConfigError(refusal_text(refused))
+        if plan.to_run and (broken := broken_environments(self.suite.tasks, root.workspaces)):
+            raise SuiteError("; ".join(broken.values()))
         with locked_experiments(root):
             record = self._enrolled()  # read again: another process may have grown it since
             self.store.write_experiment(record)

@@ -6,9 +6,9 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -18,8 +18,9 @@ from experiments.episode import EpisodeRecord, RoleUsage
 from experiments.plan import EpisodeSpec
 from experiments.records import Caps
 from experiments.roles import Role
-from experiments.suite import Outcome, OutcomeKind, Task
+from experiments.suite import Outcome, OutcomeKind, Task, VerifierBroke
 from experiments.suites.loader import copy_fixtures
+from experiments.suites.verifier_runner import VerifierRunner
 from geode.clock import Clock
 from geode.config.paths import StateRoot
 from geode.executor.policy import Mode
@@ -28,6 +29,9 @@ from geode.llm.outline import Outline
 from geode.loop.turn import INFRASTRUCTURE_STOPS, TurnResult, TurnStop
 from geode.records.database import RecordError
 from geode.scaffold import LoopLimits, Scaffold
+from geode.tools.environment import LOCAL, CommandEnvironment, Environment, EnvironmentBroken
+from geode.tools.output import Capture
+from geode.tools.process import Finished
 
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _GRACE_S = 60.0  # past the ruler's own time cap, before a session that does not return is given up
@@ -66,8 +70,9 @@ class SessionOpener(Protocol):
         outline: Outline | None = None,
         simulation_key: str = "",
         caps: LoopLimits | None = None,
+        environment: Environment = LOCAL,
     ) -> EpisodeSession:
-        """Open a session whose records lie in `folder` and whose tools work in `workspace`.
+        """Open a session that is recorded in `folder`, works in `workspace` and executes in `environment`.
 
         Raises:
             ConfigurationError: if no session with this model can be opened at all; the experiment stops.
@@ -82,6 +87,7 @@ class EpisodeParts:
     root: StateRoot
     opener: SessionOpener
     clock: Clock
+    verifiers: VerifierRunner = field(default_factory=VerifierRunner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +108,11 @@ async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder
         ConfigurationError: if the model cannot be used at all.
         OSError: if the disk fails: the workspace cannot be made, or the session's records cannot be saved.
     """
-    started_at, started_s, cpu_before_s = parts.clock.now(), parts.clock.monotonic_s(), _cpu_s()
+    started_at, started_s, cpu_before_s = parts.clock.now(), parts.clock.monotonic_s(), _cpu_s(parts)
+    parts.verifiers.start(task.verify)
     with _workspace(parts, spec) as workspace:
         attempt = await _attempt(parts, spec, task, workspace, folder)
-        outcome = _judge(attempt, task, workspace)
+        outcome = await _judge(parts, attempt, task, workspace)
     hidden = {str(workspace): "/workspace", str(task.fixtures): "fixtures", str(parts.root.path): "GEODE_HOME"}
     reasons = tuple(_without_paths(reason, hidden) for reason in outcome.reasons)
     return _record(
@@ -115,7 +122,7 @@ async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder
         started_at=started_at,
         ended_at=parts.clock.now(),
         wall_s=parts.clock.monotonic_s() - started_s,
-        cpu_s=_cpu_s() - cpu_before_s,
+        cpu_s=_cpu_s(parts) - cpu_before_s,
     )
 
 
@@ -136,8 +143,43 @@ def _workspace(parts: EpisodeParts, spec: EpisodeSpec) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+class _Watched:
+    """An environment that ends the task which opened it when nothing can be started: going on would measure nothing."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment, self._task = environment, asyncio.current_task()
+        self.definition: CommandEnvironment | None = environment.definition
+        self.overhead_s = environment.overhead_s
+        self.workspace_path, self.task_path = environment.workspace_path, environment.task_path
+        self.problem = ""
+
+    async def run(
+        self,
+        argv: Sequence[str],
+        *,
+        workspace: Path,
+        timeout_s: float,
+        capture: Capture,
+        path: str | None = None,
+        task: Path | None = None,
+    ) -> Finished:
+        try:
+            return await self._environment.run(
+                argv, workspace=workspace, timeout_s=timeout_s, capture=capture, path=path, task=task
+            )
+        except EnvironmentBroken as broken:
+            if not self.problem and self._task is not None:
+                self.problem = str(broken)
+                self._task.cancel()
+            raise
+
+    def ended_it(self) -> bool:
+        """Whether a cancellation of the task was this one's, and nobody else's."""
+        return bool(self.problem) and self._task is not None and self._task.uncancel() == 0
+
+
 async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace: Path, folder: Path) -> _Attempt:
-    session_id = ""
+    session_id, environment = "", _Watched(task.environment)
     try:
         copy_fixtures(task, workspace)
         session = parts.opener.create_session(
@@ -149,6 +191,7 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
             outline=task.outline,
             simulation_key=f"{spec.scaffold_id}/{spec.task_id}/{spec.seed}/{spec.repetition}",
             caps=_as_limits(spec.caps),
+            environment=environment,
         )
         session_id = session.session_id
         try:
@@ -156,6 +199,10 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
                 result = await session.arun(task.prompt)
         finally:
             session.close()
+    except asyncio.CancelledError:
+        if not environment.ended_it():
+            raise
+        return _Attempt(session_id=session_id, result=None, problem=f"its environment: {environment.problem}")
     except ConfigurationError:
         raise
     except RecordError as error:
@@ -186,18 +233,17 @@ def _disk_failure(detail: str, folder: Path) -> OSError:
     return OSError(errno.EIO, detail, str(folder))
 
 
-def _judge(attempt: _Attempt, task: Task, workspace: Path) -> Outcome:
+async def _judge(parts: EpisodeParts, attempt: _Attempt, task: Task, workspace: Path) -> Outcome:
     if attempt.problem:
         return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the session broke: {attempt.problem}",))
     try:
-        outcome: object = task.verify(workspace)
-        if not isinstance(outcome, Outcome):
-            raise TypeError(f"it returned {outcome!r:.80}, which is no experiments.suite.Outcome")
-    except (Exception, SystemExit) as error:  # noqa: BLE001
-        _raise_if_of_the_disk(error, workspace)
+        return await parts.verifiers.outcome(task.verify, workspace)
+    except (VerifierBroke, EnvironmentBroken) as broke:
+        errno = broke.errno if isinstance(broke, VerifierBroke) else None
+        if errno in _DISK_ERRORS:
+            raise OSError(errno, str(broke), str(workspace)) from broke
         # A verifier is a suite's own code. If it breaks, nothing is known about the agent.
-        return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the verifier broke: {_shown(error)}",))
-    return outcome
+        return Outcome(kind=OutcomeKind.INVALID, reasons=(f"the verifier broke: {broke}",))
 
 
 def _record(
@@ -261,10 +307,10 @@ def _as_limits(caps: Caps) -> LoopLimits:
     )
 
 
-def _cpu_s() -> float:
-    """CPU of this process and of its ended children. Episodes that run side by side share it."""
+def _cpu_s(parts: EpisodeParts) -> float:
+    """CPU of this process, of its ended children and for verifiers. Episodes that run side by side share it."""
     children = os.times()
-    return time.process_time() + children.children_user + children.children_system
+    return time.process_time() + children.children_user + children.children_system + parts.verifiers.cpu_s
 
 
 def _shown(error: BaseException) -> str:

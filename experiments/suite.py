@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from geode.llm.outline import Outline
+from geode.tools.environment import LOCAL, Environment
 
 
 class OutcomeKind(StrEnum):
@@ -36,11 +37,20 @@ Verifier = Callable[[Path], Outcome]
 """Looks at the final workspace, and at nothing that the agent said."""
 
 
+class VerifierBroke(Exception):  # noqa: N818  (named by what happened)
+    """A verifier gave no outcome: nothing is known about the agent. `errno` is set if the system refused something."""
+
+    def __init__(self, what: str, errno: int | None = None) -> None:
+        super().__init__(what)
+        self.errno = errno
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """The data half of a task. `task_hash` covers the whole folder: prompt, fixtures, outline and verifier.
 
-    `fixtures` is the folder whose content is the workspace at the start.
+    `fixtures` is the folder whose content is the workspace at the start, `environment` where its tools execute, and
+    `environment_file` the file that says so.
     """
 
     task_id: str
@@ -50,6 +60,8 @@ class Task:
     outline: Outline | None
     task_hash: str
     verify: Verifier
+    environment: Environment = LOCAL
+    environment_file: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 A verifier that nobody has seen fail measures nothing, and one that nobody has seen pass makes every agent look bad. So
 the untouched fixtures and each named wrong end state must fail, a solution must pass, and a second look must say the
 same. A solution is the folder `solution/`, laid over the fixtures, or the changes of `outline.yaml`, or both. Calls
-are made by the tools that an agent has.
+are made by the tools that an agent has, in the task's environment, which has to work first.
 """
 
 import asyncio
@@ -11,16 +11,20 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from experiments.suite import Outcome, OutcomeKind, Task
+from experiments.suite import Outcome, OutcomeKind, Task, VerifierBroke
+from experiments.suites.environments import broken_environments
 from experiments.suites.loader import copy_fixtures, load_suite, read_task_file
+from experiments.suites.verifier_runner import VerifierRunner
 from geode.llm.outline import OutlineCall
 from geode.redaction import Redactor
 from geode.tools.arguments import check_arguments
 from geode.tools.catalogue import workspace_tools
+from geode.tools.environment import Environment, EnvironmentBroken
 from geode.tools.spec import ToolFailed, ToolOutput, ToolSpec
 from geode.tools.workspace import Workspace
 
@@ -61,12 +65,17 @@ def check_suite(where: str) -> tuple[TaskCheck, ...]:
     Raises:
         SuiteError: if it cannot even be loaded.
     """
-    return tuple(check_task(task) for task in load_suite(where).tasks)
+    tasks = load_suite(where).tasks
+    broken = broken_environments(tasks)
+    with closing(VerifierRunner()) as verifiers:
+        return tuple(_check(task, verifiers, broken.get(task.environment_file, "")) for task in tasks)
 
 
-def check_task(task: Task) -> TaskCheck:
+def _check(task: Task, verifiers: VerifierRunner, broken: str) -> TaskCheck:
     """Check one task. Its verifier runs twice on each end state, in a workspace that is then removed."""
     problems = list(_leaks(task))
+    if broken:
+        return TaskCheck(task_id=task.task_id, passing=0, failing=0, problems=(*problems, broken), notes=())
     proved = {OutcomeKind.PASS: 0, OutcomeKind.FAIL: 0}
     solutions = _solutions(task)
     if not solutions:
@@ -77,7 +86,7 @@ def check_task(task: Task) -> TaskCheck:
     wrong = tuple(_wrong_ends(task, solutions[0].make)) if solutions else ()
     for state in (_untouched(task), *solutions, *wrong):
         try:
-            _prove(task, state)
+            _prove(task, state, verifiers)
             proved[state.wanted] += 1
         except _Problem as problem:
             problems.append(f"{_folder(task).name}/{problem}")
@@ -109,7 +118,7 @@ def _solutions(task: Task) -> tuple[_EndState, ...]:
         found.append(_EndState(place=_SOLUTION, make=made, wanted=OutcomeKind.PASS, advice=advice))
     if task.outline is not None:
         changes = [step.call for step in task.outline.steps if step.kind == "change"]
-        made = partial(_call_all, changes)
+        made = partial(_call_all, task.environment, changes)
         found.append(_EndState(place="outline.yaml: steps", make=made, wanted=OutcomeKind.PASS, advice=advice))
     return tuple(found)
 
@@ -120,7 +129,7 @@ def _wrong_ends(task: Task, solve: _Make) -> Iterator[_EndState]:
 
     def after_solution(calls: Iterable[OutlineCall], workspace: Path) -> None:
         solve(workspace)
-        _call_all(calls, workspace)
+        _call_all(task.environment, calls, workspace)
 
     for state in read_task_file(_folder(task)).wrong_end_states:
         place = f"task.yaml: wrong_end_states.{state.name}"
@@ -132,13 +141,13 @@ def _wrong_ends(task: Task, solve: _Make) -> Iterator[_EndState]:
         for at, instead in enumerate(step.wrong):
             yield _EndState(
                 place=f"outline.yaml: steps.{step.id}.wrong.{at}",
-                make=partial(_with_instead, before, instead, after),
+                make=partial(_with_instead, task.environment, before, instead, after),
                 wanted=OutcomeKind.FAIL,
                 advice=advice,
             )
 
 
-def _prove(task: Task, state: _EndState) -> None:
+def _prove(task: Task, state: _EndState, verifiers: VerifierRunner) -> None:
     with tempfile.TemporaryDirectory(prefix="geode-check-") as scratch:
         workspace = Path(scratch).resolve() / "workspace"
         copy_fixtures(task, workspace)
@@ -146,7 +155,7 @@ def _prove(task: Task, state: _EndState) -> None:
             state.make(workspace)
         except ToolFailed as failure:
             raise _Problem(f"{state.place}: the calls cannot be made: {failure}") from failure
-        first, second = _outcome(task, state, workspace), _outcome(task, state, workspace)
+        first, second = (_outcome(task, state, workspace, verifiers) for _ in range(2))
     if first != second:
         raise _Problem(
             f"{state.place}: the verifier says {_told(first)}, and on a second look {_told(second)};"
@@ -156,16 +165,11 @@ def _prove(task: Task, state: _EndState) -> None:
         raise _Problem(f"{state.place}: the verifier says {_told(first)}, not {state.wanted}; {state.advice}")
 
 
-def _outcome(task: Task, state: _EndState, workspace: Path) -> Outcome:
+def _outcome(task: Task, state: _EndState, workspace: Path, verifiers: VerifierRunner) -> Outcome:
     try:
-        outcome: object = task.verify(workspace)
-    except (Exception, SystemExit) as error:
-        raise _Problem(
-            f"{state.place}: the verifier raised {type(error).__name__}: {error}; every such episode would be INVALID"
-        ) from error
-    if not isinstance(outcome, Outcome):
-        raise _Problem(f"{state.place}: the verifier returned {outcome!r:.80}; return an experiments.suite.Outcome")
-    return outcome
+        return asyncio.run(verifiers.outcome(task.verify, workspace))
+    except (VerifierBroke, EnvironmentBroken) as broke:
+        raise _Problem(f"{state.place}: the verifier broke: {broke}; every such episode would be INVALID") from broke
 
 
 def _told(outcome: Outcome) -> str:
@@ -176,8 +180,8 @@ def _lay_over(solution: Path, workspace: Path) -> None:
     shutil.copytree(solution, workspace, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def _call_all(calls: Iterable[OutlineCall], workspace: Path) -> None:
-    tools = workspace_tools(Workspace(workspace))
+def _call_all(environment: Environment, calls: Iterable[OutlineCall], workspace: Path) -> None:
+    tools = workspace_tools(Workspace(workspace), environment)
     for call in calls:
         if call.tool not in tools:
             raise ToolFailed(f"there is no tool {call.tool!r}; there are {', '.join(sorted(tools))}")
@@ -194,12 +198,16 @@ async def _made(tool: ToolSpec, call: OutlineCall) -> ToolOutput:
 
 
 def _with_instead(
-    before: Iterable[OutlineCall], instead: OutlineCall, after: Iterable[OutlineCall], workspace: Path
+    environment: Environment,
+    before: Iterable[OutlineCall],
+    instead: OutlineCall,
+    after: Iterable[OutlineCall],
+    workspace: Path,
 ) -> None:
-    _call_all((*before, instead), workspace)
+    _call_all(environment, (*before, instead), workspace)
     for call in after:
         try:
-            _call_all((call,), workspace)
+            _call_all(environment, (call,), workspace)
         except ToolFailed:
             # A worker that took the wrong turn meets the same refusal, and goes on.
             continue

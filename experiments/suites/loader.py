@@ -4,7 +4,7 @@ A suite is a folder with `suite.yaml` and one folder a task. A task's folder hol
 `fixtures/` (the workspace at the start), `verify.py` (`def verify(workspace: Path) -> Outcome`) or, in its place, the
 key `verify_command` in `task.yaml`, and, where a simulated worker shall be able to do it, `outline.yaml`. `solution/`
 holds the files of a right end state that differ from the fixtures; only `geode suite check` looks at it. Whatever
-begins with `_` or `.` is no task.
+begins with `_` or `.` is no task. `environment` in `task.yaml` replaces that of `suite.yaml`; `null` means none.
 
 An entry point of the group `geode.suites` names a package whose folder is such a suite. It is imported when a suite of
 that name is asked for; whatever it raises is reported as a `SuiteError`. A shipped suite's name cannot be taken over.
@@ -12,23 +12,23 @@ that name is asked for; whatever it raises is reported as a `SuiteError`. A ship
 
 import difflib
 import hashlib
-import importlib.abc
-import importlib.util
 import os
 import shutil
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from experiments.suite import Suite, Task, Verifier
+from experiments.suites.environments import DeclaredEnvironment
 from experiments.suites.strict_yaml import parse_yaml
-from experiments.suites.verify_command import command_verifier
+from experiments.suites.verify_command import CommandVerifier
+from experiments.suites.verify_file import load_verifier
 from geode.canonical import content_hash
 from geode.llm.outline import Outline, OutlineCall
+from geode.tools.environment import LOCAL
 
 ENTRY_POINT_GROUP = "geode.suites"
 
@@ -55,6 +55,7 @@ class SuiteFile(_File):
 
     schema_: Literal["geode.suite/1"] = Field(alias="schema")
     description: Text
+    environment: DeclaredEnvironment | None = None
 
 
 class WrongEndState(_File):
@@ -74,6 +75,7 @@ class TaskFile(_File):
     wrong_end_states: tuple[WrongEndState, ...] = ()
     verify_command: Text | None = None
     verify_time_limit_s: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    environment: DeclaredEnvironment | None = None
 
 
 def suite_names() -> tuple[str, ...]:
@@ -94,17 +96,17 @@ def load_suite(name: str) -> Suite:
     manifest = folder / "suite.yaml"
     if not manifest.is_file():
         raise SuiteError(f"{manifest} is missing; a suite's folder holds suite.yaml and one folder a task")
-    _read(manifest, SuiteFile)
+    inherited = _read(manifest, SuiteFile).environment
     task_folders = sorted(path for path in folder.iterdir() if path.is_dir() and path.name[0] not in "._")
     if not task_folders:
         raise SuiteError(f"{folder} holds no task; add a folder with task.yaml, fixtures/ and verify.py")
-    tasks = tuple(load_task(path) for path in task_folders)
+    tasks = tuple(load_task(path, inherited) for path in task_folders)
     _refuse_twins(folder, [task.task_id for task in tasks], [path.name for path in task_folders])
     return Suite(name=folder.name if _is_path(name) else name, tasks=tasks)
 
 
-def load_task(folder: Path) -> Task:
-    """Load the task in `folder`.
+def load_task(folder: Path, inherited: DeclaredEnvironment | None = None) -> Task:
+    """Load the task in `folder`, which has the environment of its suite unless it says otherwise.
 
     Raises:
         SuiteError: if a part is missing or wrong.
@@ -117,7 +119,11 @@ def load_task(folder: Path) -> Task:
     if not any(file.is_relative_to(fixtures) for file in files):
         raise SuiteError(f"{fixtures} holds no file; put the files of the workspace into it")
     outline = folder / "outline.yaml"
-    task_hash = _task_hash(folder, files, shares_checks=described.verify_command is not None)
+    own = "environment" in described.model_fields_set
+    environment = described.environment if own else inherited
+    task_hash = _task_hash(
+        folder, files, shares_checks=described.verify_command is not None, inherited=None if own else inherited
+    )
     return Task(
         task_id=described.id,
         family=described.family,
@@ -125,7 +131,9 @@ def load_task(folder: Path) -> Task:
         fixtures=fixtures,
         outline=_read_outline(outline) if outline in files else None,
         task_hash=task_hash,
-        verify=_verifier(folder, files, described, f"geode_task_{described.id}_{task_hash[:12]}"),
+        verify=_verifier(folder, files, described, task_hash, environment),
+        environment=environment.for_tools() if environment else LOCAL,
+        environment_file=str(folder / "task.yaml" if own else folder.parent / "suite.yaml") if environment else "",
     )
 
 
@@ -202,12 +210,16 @@ def _files_of(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(files))
 
 
-def _task_hash(folder: Path, files: tuple[Path, ...], *, shares_checks: bool) -> str:
+def _task_hash(
+    folder: Path, files: tuple[Path, ...], *, shares_checks: bool, inherited: DeclaredEnvironment | None
+) -> str:
     digests = {path.relative_to(folder).as_posix(): _sha256(path) for path in files}
     verifier = folder / "verify.py"
     if shares_checks or (verifier in files and b"experiments.suites.verifying" in verifier.read_bytes()):
         # With other shared checks it may give another answer, and must then be another task.
         digests |= {f"experiments.suites/{path.name}": _sha256(path) for path in _SHARED_CHECKS}
+    if inherited is not None:
+        digests["suite.yaml: environment"] = content_hash(inherited.model_dump(mode="json", exclude_defaults=True))
     return content_hash(digests)
 
 
@@ -215,50 +227,36 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-class _HashedSource(importlib.abc.SourceLoader):
-    """Runs the very bytes that the task's hash covers: never a cached compilation of what the file once was."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._source = path, path.read_bytes()
-
-    def get_filename(self, fullname: str) -> str:
-        return str(self._path)
-
-    def get_data(self, path: str | bytes) -> bytes:
-        return self._source
-
-
-def _verifier(folder: Path, files: tuple[Path, ...], described: TaskFile, module_name: str) -> Verifier:
+def _verifier(
+    folder: Path,
+    files: tuple[Path, ...],
+    described: TaskFile,
+    task_hash: str,
+    environment: DeclaredEnvironment | None,
+) -> Verifier:
     path = folder / "verify.py"
-    if described.verify_command is None:
-        return _load_verifier(path, files, module_name)
-    if path in files:
-        raise SuiteError(f"{folder / 'task.yaml'}: 'verify_command' is set, and there is verify.py too; keep one")
-    return command_verifier(described.verify_command, folder, described.verify_time_limit_s)
-
-
-def _load_verifier(path: Path, files: tuple[Path, ...], module_name: str) -> Verifier:
+    if described.verify_command is not None:
+        if path in files:
+            raise SuiteError(f"{folder / 'task.yaml'}: 'verify_command' is set, and there is verify.py too; keep one")
+        try:
+            where = environment.for_command(described.verify_command) if environment else LOCAL
+        except ValueError as error:
+            raise SuiteError(f"{folder / 'task.yaml'}: {error}") from error
+        return CommandVerifier(
+            command=described.verify_command,
+            task_folder=folder,
+            time_limit_s=described.verify_time_limit_s,
+            environment=where,
+        )
     if path not in files:
         raise SuiteError(
             f"{path} is missing; write one with `def verify(workspace: Path) -> Outcome`,"
             " or set 'verify_command' in task.yaml"
         )
-    spec = importlib.util.spec_from_file_location(module_name, path, loader=_HashedSource(path))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickles look a module up by its name while it is being executed and later.
-    sys.modules[module_name] = module
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # whatever a verifier raises on import is that file's fault, and named so
-        del sys.modules[module_name]
-        raise SuiteError(f"{path} cannot be loaded ({error!r}); run it by itself to see where it fails") from error
-    verify = getattr(module, "verify", None)
-    if not callable(verify):
-        raise SuiteError(f"{path} defines no function verify; add `def verify(workspace: Path) -> Outcome`")
-    verifier: Verifier = verify
-    return verifier
+        return load_verifier(path, f"geode_task_{described.id}_{task_hash[:12]}", described.verify_time_limit_s)
+    except ValueError as error:
+        raise SuiteError(str(error)) from error
 
 
 def _read_outline(path: Path) -> Outline:
@@ -287,14 +285,27 @@ def _explained(item: ErrorDetails, model: type[BaseModel]) -> str:
     match item["type"]:
         case "missing":
             return f"the key {key!r} is missing; add it"
-        case "extra_forbidden" if len(item["loc"]) == 1:
-            near = difflib.get_close_matches(key, _keys_of(model).split(", "), n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"remove it, the keys are {_keys_of(model)}"
-            return f"unknown key {key!r}; {hint}"
         case "extra_forbidden":
-            return f"unknown key {key!r}; remove it"
+            keys = _keys_of(_model_at(model, item["loc"][:-1]))
+            near = difflib.get_close_matches(str(item["loc"][-1]), keys.split(", "), n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"remove it, the keys are {keys}"
+            return f"unknown key {key!r}; {hint}"
+        case "model_type":
+            keys = _keys_of(_model_at(model, item["loc"]))
+            return f"{key!r} is {item['input']!r:.80}; it holds keys and values ({keys})"
+        case "value_error":
+            return f"{key!r}: {item['ctx']['error']}"
         case _:
             return f"{key!r} is {item['input']!r:.80}; {item['msg'][0].lower()}{item['msg'][1:]}"
+
+
+def _model_at(model: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:
+    """Return the model of what lies at `place` in a file that `model` describes."""
+    for key in (key for key in place if isinstance(key, str)):
+        (annotation,) = (f.annotation for name, f in model.model_fields.items() if key in (f.alias, name))
+        parts = (annotation, *get_args(annotation))
+        model = next(part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
+    return model
 
 
 def _keys_of(model: type[BaseModel]) -> str:

@@ -1,9 +1,13 @@
 """One episode: what is measured, what is INVALID, and what stops the run."""
 
+import asyncio
 import errno
 import shutil
 import sys
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,16 +16,31 @@ from experiments.plan import EpisodeSpec, make_plan
 from experiments.run_episode import EpisodeParts, run_episode
 from experiments.store import EpisodeStore
 from experiments.suite import Outcome, OutcomeKind, Task, Verifier
+from experiments.suites.verifier_runner import VerifierRunner
+from experiments.suites.verify_command import CommandVerifier
+from experiments.suites.verify_file import load_verifier
 from geode.clock import ManualClock
 from geode.config.paths import StateRoot
 from geode.executor.policy import Mode
 from geode.llm.errors import ConfigurationError
-from geode.loop.turn import TurnStop
+from geode.loop.turn import TurnResult, TurnStop
 from geode.records.database import RecordError
 from geode.redaction import Redactor
 from geode.scaffold import LoopLimits
+from geode.tools.shell import shell_tool
+from geode.tools.spec import ToolFailed
+from geode.tools.workspace import Workspace
 from tests.doubles.cells import make_experiment
-from tests.doubles.openers import ScriptedOpener, Step, do_the_task, make_task, passes_if_done
+from tests.doubles.openers import (
+    ScriptedOpener,
+    ScriptedSession,
+    Step,
+    do_the_task,
+    make_task,
+    passes_if_done,
+    turn,
+)
+from tests.doubles.sandboxes import plain, saying
 
 
 class Bench:
@@ -32,6 +51,7 @@ class Bench:
         self.store = EpisodeStore(self.root, ManualClock(), Redactor())
         experiment = make_experiment({"base": {"csv_a": "."}})
         (self.block,) = make_plan(experiment, ["base"], 1, self.store).blocks
+        self.verifiers = VerifierRunner()
         self.task = make_task(path, "csv_a", experiment.ruler.tasks[0].task_hash)
 
     @property
@@ -40,7 +60,7 @@ class Bench:
 
     async def run(self, opener: ScriptedOpener, task: Task | None = None) -> EpisodeRecord:
         folder = self.store.begin(self.spec.episode_key, self.spec.model_dump(mode="json", by_alias=True))
-        parts = EpisodeParts(root=self.root, opener=opener, clock=ManualClock())
+        parts = EpisodeParts(root=self.root, opener=opener, clock=ManualClock(), verifiers=self.verifiers)
         return await run_episode(parts, self.spec, task or self.task, folder)
 
 
@@ -125,7 +145,7 @@ async def test_a_verifier_that_breaks_makes_the_episode_invalid(bench: Bench, tm
     ("verify", "reason"),
     [
         (lambda _: sys.exit(3), "SystemExit: 3"),
-        (lambda _: True, "TypeError: it returned True, which is no experiments.suite.Outcome"),
+        (lambda _: True, "it returned True, which is no experiments.suite.Outcome"),
     ],
 )
 async def test_a_verifier_that_exits_or_says_something_else_costs_its_episode_only(
@@ -169,3 +189,85 @@ async def test_a_model_that_cannot_be_used_is_no_outcome(bench: Bench) -> None:
     """A missing key would make every episode INVALID, and each of them would have to be run again."""
     with pytest.raises(ConfigurationError):
         await bench.run(ScriptedOpener(ConfigurationError("no key")))
+
+
+@pytest.mark.slow
+async def test_an_endless_verifier_makes_the_episode_invalid(bench: Bench, tmp_path: Path) -> None:
+    """With the reason; and the same parts judge the next episode."""
+    (tmp_path / "endless.py").write_text("def verify(workspace):\n    while True: pass\n")
+    endless = load_verifier(tmp_path / "endless.py", "geode_test_endless", 0.3)
+    with closing(bench.verifiers):
+        record = await bench.run(ScriptedOpener(do_the_task), make_task(tmp_path, "csv_a", "0" * 64, endless))
+        assert record.outcome.reasons == ("the verifier broke: it did not end within 0.3 s",)
+        assert (record.outcome.kind, record.rounds) == (OutcomeKind.INVALID, 3)
+
+
+async def test_a_verifier_on_a_full_disk_is_no_outcome(bench: Bench, tmp_path: Path) -> None:
+    """As for the session: the record would stay when the disk is well again."""
+
+    def full(_: Path) -> Outcome:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        await bench.run(ScriptedOpener(do_the_task), make_task(tmp_path, "csv_a", bench.task.task_hash, full))
+
+
+async def test_the_session_executes_in_the_task_s_environment(bench: Bench) -> None:
+    """What the suite declares is what the session is given."""
+    opener = ScriptedOpener(do_the_task)
+    await bench.run(opener, replace(bench.task, environment=plain()))
+    given = opener.opened[0]["environment"]
+    assert getattr(given, "definition", None) == plain()
+
+
+class ShellOpener(ScriptedOpener):
+    """Its sessions call the shell tool until they are stopped, as a model does that only sees failing results."""
+
+    def create_session(self, **asked: Any) -> ScriptedSession:
+        session = super().create_session(**asked)
+        tool = shell_tool(Workspace(asked["workspace"]), asked["environment"])
+
+        async def arun(prompt: str) -> TurnResult:
+            for _ in range(1_000):
+                with suppress(ToolFailed):
+                    await tool.handler({"command": "true"})
+            return turn(TurnStop.COMPLETED)
+
+        session.arun = arun
+        return session
+
+
+async def test_an_environment_that_breaks_ends_the_session_and_is_invalid(bench: Bench) -> None:
+    """Each further call of the model would cost money and measure nothing."""
+    broken = saying(f'[ -e {bench.root.path}/broken ] && {{ echo the engine is gone; exit 1; }}; exec "$@"')
+    bench.root.path.mkdir(parents=True, exist_ok=True)
+    (bench.root.path / "broken").touch()
+    opener = ShellOpener(None)
+    record = await bench.run(opener, replace(bench.task, environment=broken))
+    assert record.outcome.kind is OutcomeKind.INVALID
+    assert record.outcome.reasons == (
+        "the session broke: its environment: sh ended with exit code 1 before anything began (the engine is gone)",
+    )
+    assert opener.closed == 1
+    this = asyncio.current_task()
+    assert this is not None
+    assert this.cancelling() == 0, "the next episode of this task is not cancelled with it"
+
+
+async def test_a_cancellation_from_outside_is_not_taken_for_a_broken_environment(bench: Bench) -> None:
+    """Half an episode is none."""
+    run = asyncio.create_task(bench.run(ScriptedOpener(None), replace(bench.task, environment=plain())))
+    await asyncio.sleep(0.05)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+
+
+async def test_an_environment_that_breaks_before_the_verifier_is_invalid(bench: Bench, tmp_path: Path) -> None:
+    """Nothing was looked at."""
+    verify = CommandVerifier(command="true", task_folder=tmp_path, time_limit_s=5, environment=saying("exit 1"))
+    record = await bench.run(ScriptedOpener(do_the_task), replace(bench.task, verify=verify))
+    assert record.outcome.kind is OutcomeKind.INVALID
+    assert record.outcome.reasons == (
+        "the verifier broke: sh ended with exit code 1 before anything began (no output)",
+    )

@@ -91,8 +91,11 @@ def test_one_solution_is_enough(suite: Path, part: str) -> None:
             judge("(workspace / 'settings.ini').write_text('port = 9090'); return outcome('port = 9090' in text)"),
             r"first_task/fixtures: the verifier says FAIL, and on a second look PASS; it must leave the workspace",
         ),
-        (judge("return 'yes'"), r"first_task/fixtures: the verifier returned 'yes'; return an experiments\.suite\."),
-        (judge("raise KeyError('x')"), r"first_task/fixtures: the verifier raised KeyError: 'x'; every such episode"),
+        (
+            judge("return 'yes'"),
+            r"first_task/fixtures: the verifier broke: it returned 'yes', which is no experiments\.suite\.Outcome",
+        ),
+        (judge("raise KeyError('x')"), r"first_task/fixtures: the verifier broke: KeyError: 'x'; every such episode"),
         (
             replace("task.yaml", "metrics_port = 8081", "metrics_port = 1"),
             r"first_task/task\.yaml: wrong_end_states\.other_port_changed: the calls cannot be made: .*'settings\.ini'",

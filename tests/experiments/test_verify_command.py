@@ -1,13 +1,17 @@
 """A verifier that is a command: every way in which it can end is an outcome, or no measurement at all."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from experiments.suite import OutcomeKind
+from experiments.suite import OutcomeKind, VerifierBroke
 from experiments.suites.loader import SuiteError, load_task
-from experiments.suites.verify_command import command_verifier
+from experiments.suites.verify_command import CommandVerifier
 from geode.dev.skeleton import SkeletonKind, write_skeleton
+from geode.tools.environment import LOCAL, CommandEnvironment, Environment, EnvironmentBroken
+from tests.doubles.sandboxes import bwrap, needs_bwrap, plain, saying
+from tests.tools.test_process import has_ended, pid_in
 
 
 @pytest.fixture
@@ -15,6 +19,12 @@ def task(tmp_path: Path) -> Path:
     folder = write_skeleton(SkeletonKind.SUITE, "mine", tmp_path) / "first_task"
     (folder / "verify.py").unlink()
     return folder
+
+
+def command_verifier(
+    command: str, task_folder: Path, time_limit_s: float, environment: Environment = LOCAL
+) -> CommandVerifier:
+    return CommandVerifier(command=command, task_folder=task_folder, time_limit_s=time_limit_s, environment=environment)
 
 
 def set_command(task: Path, command: str) -> None:
@@ -49,7 +59,7 @@ def test_what_the_agent_left_cannot_escape_a_failure(tmp_path: Path, command: st
 
 def test_a_command_that_cannot_be_run_measures_nothing(tmp_path: Path) -> None:
     """Without the program that judges, every agent would seem to fail."""
-    with pytest.raises(OSError, match=r"exit code 127: it cannot be run \(.*no_such_program"):
+    with pytest.raises(VerifierBroke, match=r"exit code 127: it cannot be run \(.*no_such_program"):
         command_verifier("no_such_program", tmp_path, 10)(tmp_path)
 
 
@@ -64,6 +74,73 @@ def test_it_runs_in_the_workspace_with_the_task_at_hand_and_no_key(
     (folder / "judge.py").write_text("import os; print(os.getcwd(), os.environ.get('A_KEY')); raise SystemExit(1)")
     reasons = command_verifier('python "$TASK/judge.py"; echo "$TASK"; exit 1', folder, 10)(workspace).reasons
     assert reasons == (f"verify_command ended with exit code 1: {workspace} None\n$TASK",)
+
+
+def test_a_flood_is_a_failure_even_if_it_ends_well(tmp_path: Path) -> None:
+    """What writes without an end is what the agent left."""
+    outcome = command_verifier("yes | head -c 2000000", tmp_path, 10)(tmp_path)
+    assert outcome.reasons == ("verify_command wrote more than 1000000 bytes",)
+
+
+def test_a_workspace_that_the_agent_removed_is_a_failure(tmp_path: Path) -> None:
+    """INVALID would take it out of the score."""
+    outcome = command_verifier("true", tmp_path, 10)(tmp_path / "gone")
+    assert outcome.reasons == ("verify_command: the command could not be started: No such file or directory",)
+    with pytest.raises(VerifierBroke, match="could not be started: Argument list too long"):
+        command_verifier("true " + 200_000 * "x", tmp_path, 10)(tmp_path)
+
+
+async def test_a_cancellation_ends_the_command_at_once(tmp_path: Path) -> None:
+    """It used to hold the whole loop until its time limit."""
+    look = asyncio.create_task(command_verifier("echo $$ > pid; sleep 60", tmp_path, 60).averify(tmp_path))
+    pid = await pid_in(tmp_path / "pid")
+    look.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await look
+    assert await has_ended(pid)
+
+
+IN_A_SANDBOX = [
+    pytest.param(bwrap("--ro-bind", "{task}", "/task"), marks=needs_bwrap, id="bwrap"),
+    pytest.param(plain(), id="plain"),
+]
+
+
+@pytest.mark.parametrize("environment", IN_A_SANDBOX)
+def test_in_a_sandbox_it_means_the_same(tmp_path: Path, environment: CommandEnvironment) -> None:
+    """Workspace, task, exit codes and output arrive; the task may not be written where the sandbox binds it so."""
+    workspace, folder = tmp_path / "w", tmp_path / "task"
+    for made in (workspace, folder):
+        made.mkdir()
+    (workspace / "answer").write_text("42")
+    (folder / "judge.sh").write_text('[ "$(cat answer)" = 42 ] || { echo "wrong answer"; exit 1; }')
+    verifier = command_verifier('sh "$TASK/judge.sh"', folder, 10, environment)
+    assert verifier(workspace).kind is OutcomeKind.PASS
+    (workspace / "answer").write_text("41")
+    assert verifier(workspace).reasons == ("verify_command ended with exit code 1: wrong answer",)
+    assert command_verifier("kill -9 $$", folder, 10, environment)(workspace).reasons == (
+        "verify_command ended with exit code 137",
+    )
+    with pytest.raises(VerifierBroke, match="exit code 127: it cannot be run"):
+        command_verifier("no_such_program", folder, 10, environment)(workspace)
+
+
+@needs_bwrap
+def test_in_a_sandbox_what_the_agent_left_cannot_reach_outside(tmp_path: Path) -> None:
+    """A verifier runs the agent's own program; without the sandbox the same command reads the file."""
+    (tmp_path / "secret").write_text("canary")
+    workspace = tmp_path / "w"
+    workspace.mkdir()
+    (workspace / "program.sh").write_text(f"cat {tmp_path}/secret")
+    reached = "sh program.sh 2>/dev/null | grep -q canary"
+    assert command_verifier(reached, tmp_path, 10)(workspace).kind is OutcomeKind.PASS
+    assert command_verifier(reached, tmp_path, 10, bwrap())(workspace).kind is OutcomeKind.FAIL
+
+
+def test_a_broken_sandbox_measures_nothing(tmp_path: Path) -> None:
+    """Nor does a missing one."""
+    with pytest.raises(EnvironmentBroken, match="no space"):
+        command_verifier("true", tmp_path, 10, saying("echo no space; exit 1"))(tmp_path)
 
 
 def test_a_task_names_its_command(task: Path) -> None:
