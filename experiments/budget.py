@@ -2,8 +2,12 @@
 
 The caps hold for one command: what earlier commands spent, or another one beside it, is not counted. Calls are those of
 the loop, one a round; a route that sends a request twice counts once. Money is what the records say, nominal prices of
-simulated models included. An episode can pass its own limit on cost by no more than its adapter misjudges one call
-(`geode.llm.messages.BoundsCost`); behind a model without known prices money cannot be held, and the run stops after it.
+simulated models included.
+
+How far money is held depends on the adapter. One that bounds each call beforehand (`geode.llm.messages.BoundsCost`)
+keeps an episode within its limit, and the command within its cap. One that does not may let the last call of an episode
+pass both. A model whose price is not known ends the run with its first episode. A call to which a sub-agent had no
+answer is not seen, and counts as nothing.
 """
 
 from dataclasses import dataclass, field
@@ -13,6 +17,10 @@ from experiments.episode import EpisodeRecord
 from experiments.plan import EpisodeSpec
 from experiments.run_spec import BudgetChoice
 from geode.clock import Clock
+from geode.loop.turn import TurnStop
+from geode.scaffold import Scaffold
+from geode.serve.delegation import DEPTH_MAX
+from geode.tools.delegate import NAME as DELEGATE
 
 _FREE = ("simulated/", "recorded/")  # routes whose calls are billed to nobody, so that a cost of 0 is a known one
 
@@ -26,9 +34,6 @@ class Amount:
 
     def __add__(self, other: "Amount") -> "Amount":
         return Amount(cost_usd=self.cost_usd + other.cost_usd, calls=self.calls + other.calls)
-
-    def __sub__(self, other: "Amount") -> "Amount":
-        return Amount(cost_usd=self.cost_usd - other.cost_usd, calls=self.calls - other.calls)
 
 
 @dataclass(slots=True)
@@ -89,7 +94,8 @@ class Budget:
         if not record.usage:
             return held  # the session broke, and what it had used went with it
         answered = sum(usage.calls for usage in record.usage.values())
-        calls = max(record.rounds, answered)
+        # Calls of sub-agents are among the answered ones, and hide by their number that the last one was not.
+        calls = max(record.rounds, answered + (record.stop_reason == TurnStop.MODEL_FAILED))
         if unpriced := unpriced_models(record):
             self._unpriced = unpriced[0]
         if unpriced or calls > answered:
@@ -129,10 +135,32 @@ def worst_case(spec: EpisodeSpec) -> Amount:
     """Return the most that an episode can use: its scaffold's limits or the ruler's caps, whichever are lower.
 
     A round is one model call. The completion check asks no model in an episode, and a repair or a continuation is
-    another round.
+    another round. Sub-agents spend their parent's money, but make rounds of their own.
     """
     limits, caps = spec.scaffold.limits, spec.caps
-    return Amount(cost_usd=_money(min(limits.cost_usd, caps.cost_usd)), calls=min(limits.rounds, caps.rounds))
+    calls = _calls_max(spec.scaffold, min(limits.rounds, caps.rounds))
+    return Amount(cost_usd=_money(min(limits.cost_usd, caps.cost_usd)), calls=calls)
+
+
+def _calls_max(scaffold: Scaffold, rounds: int) -> int:
+    """Return how many model calls so many rounds can come to, if each of them delegates as often as it may.
+
+    A sub-agent has at most the rounds that its parent has left, and always one.
+    """
+    agents = scaffold.sub_agents if DELEGATE in {choice.name for choice in scaffold.tools.tools} else ()
+    if not agents:
+        return rounds
+    of_agent = max(agent.limits.rounds for agent in agents)
+    per_round = max(agent.limits.calls_per_round for agent in agents)
+    nested = any(DELEGATE in agent.tools for agent in agents)
+    below = list(range(of_agent + 1))  # calls by rounds: who cannot delegate makes one a round
+    for depth in range(DEPTH_MAX - 1 if nested else 0, -1, -1):
+        calls = [0]
+        for left in range(rounds if depth == 0 else of_agent):
+            often = per_round if depth else scaffold.limits.calls_per_round
+            calls.append(calls[left] + 1 + often * below[min(of_agent, max(1, left))])
+        below = calls
+    return below[rounds]
 
 
 def too_small(choice: BudgetChoice, spec: EpisodeSpec) -> str | None:

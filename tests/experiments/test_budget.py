@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from geode.clock import ManualClock, SystemClock
 from geode.config.paths import StateRoot
 from geode.config.settings import read_settings
 from geode.llm.messages import ModelResponse, StepSnapshot
-from geode.scaffold import LoopLimits, Scaffold, ToolChoice, ToolPlan
+from geode.scaffold import LoopLimits, Scaffold, SubAgentContract, ToolChoice, ToolPlan
 from geode.serve.services import Session, SharedServices
 from tests.doubles.cells import make_cells
 from tests.doubles.models import PricedModel, calls
@@ -117,6 +118,37 @@ def test_the_worst_case_is_the_lower_of_scaffold_and_ruler() -> None:
     assert worst_case(tight) == Amount(cost_usd=Decimal("0.25"), calls=7)
 
 
+@cache
+def calls_by_hand(rounds: int, per_round: int, agent_rounds: int, agent_per_round: int, levels: int) -> int:
+    """What the words say: each round is a call and delegates as often as it may, to who has what is left."""
+    if not levels:
+        return rounds
+    below = [
+        calls_by_hand(min(agent_rounds, max(1, left)), agent_per_round, agent_rounds, agent_per_round, levels - 1)
+        for left in range(rounds)
+    ]
+    return sum(1 + per_round * calls for calls in below)
+
+
+@pytest.mark.parametrize(("nested", "levels"), [(False, 1), (True, 3)])
+@pytest.mark.parametrize(("rounds", "agent_rounds"), [(1, 5), (6, 3), (3, 6)])
+def test_sub_agents_make_rounds_of_their_own(nested: bool, levels: int, rounds: int, agent_rounds: int) -> None:
+    """They are calls of the episode, though none of its rounds; who may not delegate has nobody below."""
+    agent = SubAgentContract(
+        name="helper",
+        tools=("read_file", "delegate_task") if nested else ("read_file",),
+        limits=LoopLimits(rounds=agent_rounds, calls_per_round=2),
+    )
+    tools = (ToolChoice(name="read_file"), ToolChoice(name="delegate_task"))
+    limits = LoopLimits(rounds=rounds, calls_per_round=3)
+    spec = make_spec().model_copy(
+        update={"scaffold": Scaffold(tools=ToolPlan(tools=tools), sub_agents=(agent,), limits=limits)}
+    )
+    assert worst_case(spec).calls == calls_by_hand(rounds, 3, agent_rounds, 2, levels)
+    without = spec.scaffold.model_copy(update={"tools": ToolPlan(tools=tools[:1])})
+    assert worst_case(spec.model_copy(update={"scaffold": without})).calls == rounds
+
+
 SPEC = make_spec()
 USED = ended(SPEC, cost_usd=0.5, calls=6)
 SPENT: dict[str, tuple[EpisodeRecord | None, str, int]] = {
@@ -125,6 +157,11 @@ SPENT: dict[str, tuple[EpisodeRecord | None, str, int]] = {
     "everything, if its session broke": (USED.model_copy(update={"usage": {}, "rounds": 0}), "5.0", 40),
     "nothing, if no session was opened": (USED.model_copy(update={"usage": {}, "session_id": ""}), "0", 0),
     "all money, if a call was never answered": (ended(SPEC, cost_usd=0.5, calls=6, rounds=7), "5.0", 7),
+    "all money, if the last call failed and sub-agents made others": (
+        ended(SPEC, cost_usd=0.5, calls=6, rounds=3).model_copy(update={"stop_reason": "model_failed"}),
+        "5.0",
+        7,
+    ),
 }
 
 
