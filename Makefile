@@ -9,7 +9,7 @@ DEMO_ROOT ?= .geode-demo
 export PYTHONDONTWRITEBYTECODE :=
 unexport PYTHONPATH
 
-.PHONY: demo test check bench crash truth calibrate setup clean
+.PHONY: demo test check bench crash truth calibrate mcp-postgres setup clean
 
 setup: $(VENV)/.ready
 
@@ -60,5 +60,23 @@ SEEDS ?= 20
 crash: setup
 	$(BIN)/python -m tests.crash.matrix --seeds $(SEEDS) --jobs 2
 
+# A server of others on a real database: PostgreSQL from Debian's package, started on loopback. postgres-mcp has an
+# environment of its own, since it needs Python 3.12 and an older SDK than ours; its pin of pglast, 7.2.0, is not in every
+# index, so what it needs is named here.
+POSTGRES_MCP := .cache/postgres-mcp
+PYTHON312 ?= python3.12
+
+mcp-postgres: setup $(POSTGRES_MCP)/.ready
+	$(BIN)/python -m pytest -q tests/done/test_mcp_postgres.py
+
+$(POSTGRES_MCP)/.ready:
+	@$(PYTHON312) -c 'import sys; sys.exit(sys.version_info < (3, 12))' || \
+		{ echo "postgres-mcp needs Python 3.12 or newer; name one with: make mcp-postgres PYTHON312=..." >&2; exit 1; }
+	@$(PYTHON312) -m venv $(POSTGRES_MCP)
+	@$(POSTGRES_MCP)/bin/python -m pip install --quiet --disable-pip-version-check 'mcp[cli]>=1.5,<2' 'pglast>=7.2,<8' \
+		'psycopg[binary]>=3.2.6' 'psycopg-pool>=3.2.6' 'humanize>=4.8' 'attrs>=25.3' 'instructor>=1.7.9'
+	@$(POSTGRES_MCP)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps postgres-mcp==0.3.0
+	@touch $@
+
 clean:
-	rm -rf $(VENV) $(DEMO_ROOT) .geode-truth .geode-calibrate .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(POSTGRES_MCP) $(DEMO_ROOT) .geode-truth .geode-calibrate .mypy_cache .ruff_cache .pytest_cache .hypothesis

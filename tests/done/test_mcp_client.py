@@ -4,88 +4,42 @@ Also as a user does it: settings, `geode mcp-servers trust`, and `geode effects 
 """
 
 import asyncio
-import json
 import os
 import signal
 import sys
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
-from geode.cli.mcp_tools import server_tools
-from geode.config.paths import StateRoot
-from geode.config.settings import Settings
 from geode.events import CallEnd
-from geode.executor.policy import Mode
-from geode.llm.messages import ToolResult
-from geode.loop.turn import TurnResult
-from geode.scaffold import Scaffold, ToolChoice, ToolPlan
-from geode.serve.services import SharedServices
-from tests.done.command import Ran, geode
+from tests.doubles.mcp_house import House, results, server_pid
 from tests.doubles.mcp_servers import PROJECT
 from tests.doubles.models import ScriptedModel, calls, says
 
 pytestmark = pytest.mark.slow
 
-SCAFFOLD = Scaffold(tools=ToolPlan(tools=(ToolChoice(name="read_file"),)))
 TOOLS = ("echo", "note", "transfer", "slow", "drive.search")
 
 
-class House:
-    """A state root with one server, and a workspace."""
-
-    def __init__(self, folder: Path, level: str = "write") -> None:
-        self.folder = folder
-        self.root, self.workspace = folder / "root", folder / "workspace"
-        self.root.mkdir()
-        self.workspace.mkdir()
-        settings = {
-            "schema": "geode.mcp/1",
-            "servers": {
-                "bank": {
-                    "transport": "stdio",
-                    "command": [sys.executable, "-m", "tests.doubles.mcp_server", str(folder)],
-                    "environment": {"PYTHONPATH": str(PROJECT)},
-                    "tools": {tool: {"level": level, "data_class": "none", "timeout_s": 5} for tool in TOOLS},
-                }
-            },
-        }
-        (self.root / "mcp.yaml").write_text(json.dumps(settings))
-
-    def geode(self, *arguments: str) -> Ran:
-        return geode(self.folder, *arguments, "--root", str(self.root))
-
-    @property
-    def effects(self) -> list[str]:
-        return (self.folder / "effects").read_text().splitlines()
-
-    async def run(self, model: ScriptedModel, name: str) -> TurnResult:
-        """One turn of a session, whose tools are whatever the settings and the approvals give."""
-        environment = {"PATH": os.environ["PATH"]}
-        settings = Settings(root=StateRoot(self.root), tracking_uri=None, environment=environment)
-        async with server_tools(settings, self.workspace) as extra_tools:
-            session = SharedServices(settings).create_session(
-                mode=Mode.EXPERIMENT,
-                scaffold=SCAFFOLD,
-                model="simulated/script",
-                workspace=self.workspace,
-                folder=self.root / "sessions" / name,
-                adapter=model,
-                extra_tools=extra_tools,
-            )
-            try:
-                return await session.arun("Do it.")
-            finally:
-                session.close()
+def bank(folder: Path, level: str = "write") -> House:
+    """A house whose server counts its effects in `folder`."""
+    server: dict[str, JsonValue] = {
+        "transport": "stdio",
+        "command": [sys.executable, "-m", "tests.doubles.mcp_server", str(folder)],
+        "environment": {"PYTHONPATH": str(PROJECT)},
+        "tools": {tool: {"level": level, "data_class": "none", "timeout_s": 5} for tool in TOOLS},
+    }
+    return House(folder, {"bank": server})
 
 
-def results(model: ScriptedModel) -> list[ToolResult]:
-    return [block for block in model.asked[-1].messages[-1].blocks if isinstance(block, ToolResult)]
+def effects(house: House) -> list[str]:
+    return (house.folder / "effects").read_text().splitlines()
 
 
 @pytest.fixture(scope="module")
 def trusted_house(tmp_path_factory: pytest.TempPathFactory) -> House:
-    house = House(tmp_path_factory.mktemp("house"))
+    house = bank(tmp_path_factory.mktemp("house"))
     trusted = house.geode("mcp-servers", "trust", "--yes")
     assert "5 tools approved" in trusted.out, trusted.err
     return house
@@ -106,10 +60,10 @@ async def test_a_tool_of_a_server_is_used_through_the_loop(house: House) -> None
     names = [schema.name for schema in model.asked[0].tools]
     assert names[:4] == ["read_file", "bank__echo", "bank__note", "bank__transfer"]
     assert names[5].startswith("bank__drive_search-")
-    noted, refused = results(model)
+    noted, refused = results(model.asked[-1])
     assert noted.text == "note: five"
     assert "expected string, got 1" in refused.text, "the host checks the schema before anything is sent"
-    assert house.effects == ["note five"]
+    assert effects(house) == ["note five"]
     listed = house.geode("effects", "ls", "01USED", "--all")
     assert "bank__note" in listed.out
     assert "succeeded" in listed.out
@@ -119,10 +73,10 @@ async def test_a_server_that_dies_in_mid_call_leaves_an_uncertain_effect_and_one
     """It did its work and died before it answered: only whoever looks outside can know."""
     model = ScriptedModel([calls(("a", "bank__transfer", '{"text": "100"}')), says("I do not know.")])
     await house.run(model, "01DIED")
-    (result,) = results(model)
+    (result,) = results(model.asked[-1])
     assert result.is_error
     assert "whether it took effect is unknown" in result.text
-    assert house.effects == ["transfer 100"], "nobody asked a second time"
+    assert effects(house) == ["transfer 100"], "nobody asked a second time"
     listed = house.geode("effects", "ls", "01DIED")
     assert "bank__transfer" in listed.out
     assert "uncertain" in listed.out
@@ -137,47 +91,40 @@ async def test_a_server_killed_from_outside_in_mid_call_leaves_an_uncertain_effe
     async def kill_in_mid_call() -> None:
         while not (house.folder / "effects").exists():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        os.kill(server_pid(house), signal.SIGKILL)
+        os.kill(server_pid(str(house.folder)), signal.SIGKILL)
 
     await asyncio.gather(house.run(model, "01KILLED"), kill_in_mid_call())
-    assert house.effects == ["slow begins", "note after"]
-    assert results(model)[0].text == "note: after"
+    assert effects(house) == ["slow begins", "note after"]
+    assert results(model.asked[-1])[0].text == "note: after"
     listed = house.geode("effects", "ls", "01KILLED").out
     assert listed.count("uncertain") == 1
     assert "bank__slow" in listed
-
-
-def server_pid(house: House) -> int:
-    """The server's process: the child of this one that was started with the house's folder."""
-    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-    (pid,) = (int(c) for c in children if str(house.folder).encode() in Path(f"/proc/{c}/cmdline").read_bytes())
-    return pid
 
 
 async def test_a_call_over_its_time_is_uncertain_and_not_repeated(house: House) -> None:
     """The tool's own limit counts, whatever the server does."""
     model = ScriptedModel([calls(("a", "bank__slow", '{"seconds": 60}')), says("It took too long.")])
     await house.run(model, "01SLOW")
-    assert "stopped after 5 s; whether it took effect is unknown" in results(model)[0].text
-    assert house.effects == ["slow begins"]
+    assert "stopped after 5 s; whether it took effect is unknown" in results(model.asked[-1])[0].text
+    assert effects(house) == ["slow begins"]
     assert CallEnd.UNCERTAIN.value in house.geode("effects", "ls", "01SLOW").out
 
 
 async def test_without_approval_no_tool_is_there_and_nobody_is_asked(tmp_path: Path) -> None:
     """A08, A17: unattended never asks; it leaves out, and says so."""
-    house = House(tmp_path)
+    house = bank(tmp_path)
     model = ScriptedModel([calls(("a", "bank__note", '{"text": "five"}')), says("I cannot.")])
     await house.run(model, "01NONE")
     assert [schema.name for schema in model.asked[0].tools] == ["read_file"]
-    assert "no tool is named 'bank__note'" in results(model)[0].text
+    assert "no tool is named 'bank__note'" in results(model.asked[-1])[0].text
     assert not (tmp_path / "effects").exists()
 
 
 async def test_an_unattended_experiment_is_denied_what_is_external(tmp_path: Path) -> None:
     """Policy goes by the level that the owner declared."""
-    house = House(tmp_path, level="external")
+    house = bank(tmp_path, level="external")
     assert "5 tools approved" in house.geode("mcp-servers", "trust", "--yes").out
     model = ScriptedModel([calls(("a", "bank__note", '{"text": "five"}')), says("I may not.")])
     await house.run(model, "01EXTERNAL")
-    assert "refused at policy" in results(model)[0].text
+    assert "refused at policy" in results(model.asked[-1])[0].text
     assert not (tmp_path / "effects").exists()
