@@ -10,8 +10,7 @@ from pydantic import JsonValue
 from analysis.importers import inspect_load, mcpmark_load
 from analysis.importers.files import UnknownArchive
 from analysis.importers.inspect_archive import ImportedLog, InspectArchive, find_logs, read_inspect_archive
-from analysis.importers.mcpmark import LAYOUT, Archive, find_runs, read_archive
-from analysis.importers.mcpmark_load import outcome
+from analysis.importers.mcpmark import LAYOUT, Archive, find_runs, outcome, read_archive
 from analysis.issues import Issue
 from analysis.warehouse import Warehouse
 from experiments.imported import ImportedRun

@@ -15,6 +15,7 @@ from analysis.fields import Fields
 from analysis.importers.files import DamagedArchive, UnknownArchive, parse_object, read_text
 from analysis.importers.mcpmark_log import Call, Log, read_log
 from analysis.issues import Issue, IssueKind, is_error_text
+from experiments.suite import OutcomeKind
 from geode.redaction import clean_text
 
 LAYOUT = "<experiment>/<model>__<service>/run-<n>/<category>__<task>/meta.json"
@@ -119,6 +120,14 @@ class Archive:
     issues: tuple[Issue, ...]
 
 
+def outcome(attempt: Attempt) -> OutcomeKind:
+    """What the attempt measured. The archive's own pass counts use `success` alone; views show both."""
+    meta = attempt.meta
+    if meta.success is True:
+        return OutcomeKind.PASS
+    return OutcomeKind.INVALID if meta.aborted or meta.success is None else OutcomeKind.FAIL
+
+
 def read_archive(path: Path) -> Archive:
     """Read the MCPMark archive, result directory or run at `path`.
 
@@ -140,6 +149,22 @@ def read_archive(path: Path) -> Archive:
     except OSError as error:
         raise DamagedArchive(f"{path} cannot be listed: {error}; nothing was imported") from error
     return Archive(path=path, whole_runs=depth >= 2, whole_archive=depth >= 3, cells=cells, issues=tuple(issues))
+
+
+def read_attempt(folder: Path) -> tuple[Attempt, tuple[Issue, ...]]:
+    """Read one task folder alone, and what is irregular about it.
+
+    Raises:
+        DamagedArchive: if its meta.json cannot be read.
+        UnknownArchive: if it has none.
+    """
+    folder = folder.expanduser().resolve()
+    issues: list[Issue] = []
+    run, cell = folder.parents[2].name, f"{folder.parents[1].name}/{folder.parents[0].name}"
+    attempt = _CellReader(run=run, cell=cell, issues=issues).attempt(folder)
+    if attempt is None:
+        raise UnknownArchive(f"{folder} has no meta.json, so it is no attempt; looked for MCPMark's {LAYOUT}")
+    return attempt, tuple(issues)
 
 
 def find_runs(path: Path) -> list[Path]:

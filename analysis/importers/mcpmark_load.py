@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from analysis.importers.mcpmark import Archive, ArchivedCell, Attempt
+from analysis.importers.mcpmark import Archive, ArchivedCell, Attempt, outcome
 from analysis.issues import Issue, is_error_text
 from analysis.warehouse import Warehouse
 from experiments.imported import ImportedRun
@@ -46,14 +46,6 @@ def load(warehouse: Warehouse, archive: Archive, at: datetime) -> None:
         row = (SOURCE, str(archive.path), at, len(runs), len(pairs), len(archive.issues))
         writing.insert("imports", [row])
         writing.delete_orphans()
-
-
-def outcome(attempt: Attempt) -> OutcomeKind:
-    """What the attempt measured. The archive's own pass counts use `success` alone; views show both."""
-    meta = attempt.meta
-    if meta.success is True:
-        return OutcomeKind.PASS
-    return OutcomeKind.INVALID if meta.aborted or meta.success is None else OutcomeKind.FAIL
 
 
 def imported_runs(archive: Archive) -> tuple[ImportedRun, ...]:
