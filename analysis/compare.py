@@ -77,7 +77,7 @@ class VariantRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCell:
-    """One variant on one task.
+    """One variant on one task. `missing` episodes are planned and have not run.
 
     `difference` is the mean over the task's pairs, None without any. It is `beyond_noise` if McNemar's exact test on
     these pairs says so at the ruler's confidence, corrected for the number of tasks (Bonferroni). `look_at` is an
@@ -87,6 +87,8 @@ class TaskCell:
     variant: str
     passes: int
     measured: int
+    invalid: int
+    missing: int
     difference: float | None
     beyond_noise: bool
     look_at: str | None
@@ -302,6 +304,8 @@ def _task_cell(cell: Cell, task_id: str, pairs: Floats, p_max: float) -> TaskCel
         variant=cell.variant.name,
         passes=len(passed),
         measured=len(passed) + len(failed),
+        invalid=len(by_kind[OutcomeKind.INVALID]),
+        missing=len(cell.experiment.ruler.seeds) * cell.experiment.repeats - len(records),
         difference=float(measured.mean()) if len(measured) else None,
         beyond_noise=sign_test_p(int((measured > 0).sum()), int((measured < 0).sum())) <= p_max,
         look_at=next(iter([*failed, *by_kind[OutcomeKind.INVALID], *passed]), None),

@@ -1,21 +1,22 @@
 """A comparison on one screen: what was measured with what, the table, what limits it, and where to look next."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analysis.compare import Comparison, TaskCell, TaskRow, VariantRow
+from analysis.compare import Comparison, TaskCell, VariantRow
 from analysis.terminal import printable
 from experiments.gate import Beyond, ReasonCode, VerdictKind
 from experiments.pairs import MovedTask
 from experiments.stats import Interval
 
 KEY_DIGITS = 12
-_VERDICT_STYLE = {
+_SHORT_KEY_DIGITS = 8  # in a table of every cell: one in four thousand million of another episode's
+VERDICT_STYLE = {
     VerdictKind.KEEP: "bold green",
     VerdictKind.REJECT: "bold red",
     VerdictKind.UNDECIDED: "yellow",
@@ -23,6 +24,9 @@ _VERDICT_STYLE = {
 }
 _BEYOND_STYLE = {Beyond.GENERALISES: "bold", Beyond.DOES_NOT: "yellow", Beyond.NOT_TESTED: "dim"}
 _NAME_WIDTH_MIN = 12
+_NAME_WIDTH_FOLDED = 16
+_ANY_WIDTH = 1_000
+_Column = tuple[str, Callable[[VariantRow], RenderableType]]
 _BREAK = re.compile(r"(?<=[_=+.])")
 _PLAIN_REASONS = frozenset({ReasonCode.BETTER, ReasonCode.WORSE, ReasonCode.INTERVAL_HOLDS_ZERO})
 """What the interval beside the verdict already says."""
@@ -38,16 +42,17 @@ def print_comparison(
     root: str = "",
 ) -> None:
     """Print the screen; `tasks`, `pairs` and `usage` add tables, `root` is repeated in the commands at its end."""
-    parts: list[RenderableType] = [_header(comparison), *_warnings(comparison), Text(), _main_table(comparison)]
+    parts: list[RenderableType] = [_header(comparison), *_warnings(comparison), Text()]
+    parts += _main_tables(console, comparison)
     if usage:
         parts += [Text("\nMeans over finished episodes", style="bold"), _usage_table(comparison)]
     if tasks:
-        parts += [Text("\nPass rate by task (* differs from the baseline beyond noise)", style="bold")]
-        parts += [_task_table(comparison)]
+        title = "\nPass rate by task (* beyond noise), and an episode behind each figure: geode show KEY"
+        parts += [Text(title, style="bold"), _task_table(comparison, console.width)]
     if pairs and comparison.candidates:
         parts += [
             Text(
-                "\nPairs: one task, seed and repetition with both (p is a variant's own; it decides nothing)",
+                "\nPairs: one task, seed and repetition with both (McNemar's p is a variant's own; it decides nothing)",
                 style="bold",
             ),
             _pair_table(comparison),
@@ -57,7 +62,7 @@ def print_comparison(
     if comparison.candidates:
         parts += [_legend(comparison), *_findings(comparison)]
     console.print(Group(*parts))
-    console.print(_commands(comparison, root), soft_wrap=True)  # a command that is folded cannot be copied
+    console.print(_commands(comparison, root, tasks=tasks), soft_wrap=True)  # a command that is folded cannot be copied
 
 
 def _header(comparison: Comparison) -> Text:
@@ -83,28 +88,38 @@ def _table() -> Table:
     return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
 
 
-def _main_table(comparison: Comparison) -> Table:
+def _main_tables(console: Console, comparison: Comparison) -> Iterator[RenderableType]:
+    """Yield one table, or, where it would be cut, two: nobody should miss a verdict."""
+    figures: list[_Column] = [
+        ("pass", lambda row: _percent(row.pass_rate)),
+        (f"difference [{_level(comparison)}]", _difference),
+        ("tasks", lambda row: "" if row.is_baseline else f"+{len(row.tasks_better)} -{len(row.tasks_worse)}"),
+    ]
+    verdict: list[_Column] = [("verdict", _verdict)]
+    prices: list[_Column] = [
+        ("INVALID", _count),
+        ("false", lambda row: _percent(row.claimed_falsely)),
+        ("cost", lambda row: _dollars(row.spend.cost_usd) if row.spend else "–"),
+    ]
+    truth: list[_Column] = [("truth", _truth)] if comparison.simulated_models else []
+    whole = _variant_table(comparison, [*figures, *prices, *verdict, *truth])
+    longest = max(len(row.name) for row in comparison.rows)  # which may be folded, as figures may not
+    folded = max(0, longest - _NAME_WIDTH_FOLDED)
+    if console.measure(whole, options=console.options.update(max_width=_ANY_WIDTH)).maximum - folded <= console.width:
+        yield whole
+    else:
+        yield from (_variant_table(comparison, [*figures, *verdict]), Text())
+        yield _variant_table(comparison, [*prices, *truth])
+
+
+def _variant_table(comparison: Comparison, columns: Sequence[_Column]) -> Table:
     table = _table()
     table.add_column("variant", overflow="fold", min_width=_NAME_WIDTH_MIN)
-    for header in ("pass", f"difference [{_level(comparison)}]", "tasks", "INVALID", "false", "cost"):
-        table.add_column(header, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    if comparison.simulated_models:
-        table.add_column("truth", justify="right")
+    for header, _ in columns:
+        table.add_column(header, justify="left" if header == "verdict" else "right", no_wrap=True)
     for row in comparison.rows:
-        cells: list[RenderableType] = [
-            Text(row.name, style="bold" if row.is_baseline else ""),
-            _percent(row.pass_rate),
-            _difference(row),
-            "" if row.is_baseline else f"+{len(row.tasks_better)} -{len(row.tasks_worse)}",
-            _count(row),
-            _percent(row.claimed_falsely),
-            _dollars(row.spend.cost_usd) if row.spend else "–",
-            _verdict(row),
-        ]
-        if comparison.simulated_models:
-            cells.append(_truth(row))
-        table.add_row(*cells)
+        name = Text(row.name, style="bold" if row.is_baseline else "")
+        table.add_row(name, *(figure(row) for _, figure in columns))
     return table
 
 
@@ -136,7 +151,7 @@ def _dollars(cost: float) -> str:
 
 
 def _verdict(row: VariantRow) -> Text:
-    return Text(row.verdict.kind, style=_VERDICT_STYLE[row.verdict.kind]) if row.verdict else Text()
+    return Text(row.verdict.kind, style=VERDICT_STYLE[row.verdict.kind]) if row.verdict else Text()
 
 
 def _truth(row: VariantRow) -> Text:
@@ -150,7 +165,7 @@ def _truth(row: VariantRow) -> Text:
 def _usage_table(comparison: Comparison) -> Table:
     table = _table()
     table.add_column("variant", overflow="fold", min_width=_NAME_WIDTH_MIN)
-    for header in ("episodes", "tokens", "model time", "host time", "rounds", "repairs", "refused calls"):
+    for header in ("episodes", "tokens", "model time", "host time", "rounds", "repairs", "refused"):
         table.add_column(header, justify="right", no_wrap=True)
     for row in comparison.rows:
         spend = row.spend
@@ -168,34 +183,50 @@ def _usage_table(comparison: Comparison) -> Table:
     return table
 
 
-def _task_table(comparison: Comparison) -> Table:
+def _task_table(comparison: Comparison, width: int) -> Table:
+    """Return a row a task, or, where that is too wide to copy a key from, a row a task and variant."""
     table = _table()
     table.add_column("task", overflow="fold", min_width=_NAME_WIDTH_MIN, vertical="bottom")
-    table.add_column("family", overflow="fold", style="dim")
-    for row in comparison.rows:
-        table.add_column(_BREAK.sub("\n", row.name), justify="right", overflow="fold")
-    table.add_column("look at", no_wrap=True)
+    headers = [_BREAK.sub("\n", row.name) for row in comparison.rows]
+    columns = [max(_SHORT_KEY_DIGITS, *map(len, header.split("\n"))) for header in headers]
+    if max(len(task.task_id) for task in comparison.tasks) + sum(column + 2 for column in columns) > width:
+        return _task_list(comparison)
+    for header in headers:
+        table.add_column(header, justify="right", no_wrap=True)
     for task in comparison.tasks:
-        table.add_row(task.task_id, task.family, *map(_rate, task.cells), (_episode_of_worst(task) or "–")[:KEY_DIGITS])
+        keys = [Text(f"\n{(cell.look_at or '–')[:_SHORT_KEY_DIGITS]}", style="dim") for cell in task.cells]
+        cells = [Text.assemble(_rate(cell), key) for cell, key in zip(task.cells, keys, strict=True)]
+        table.add_row(Text.assemble(task.task_id, (f"\n{task.family}", "dim")), *cells)
+    return table
+
+
+def _task_list(comparison: Comparison) -> Table:
+    table = _table()
+    table.add_column("task", overflow="fold", min_width=_NAME_WIDTH_MIN)
+    table.add_column("variant", overflow="fold", min_width=_NAME_WIDTH_MIN)
+    for header in ("pass", "difference", "episode"):
+        table.add_column(header, justify="right", no_wrap=True)
+    for task in comparison.tasks:
+        name = task.task_id
+        for row, cell in zip(comparison.rows, task.cells, strict=True):
+            difference = "" if cell.difference is None else _points(cell.difference)
+            table.add_row(name, row.name, _rate(cell), difference, (cell.look_at or "–")[:KEY_DIGITS])
+            name = ""  # told once
     return table
 
 
 def _rate(cell: TaskCell) -> Text:
-    if not cell.measured:
-        return Text("–")
+    unmeasured = [f"{cell.invalid} INVALID"] if cell.invalid else []
+    unmeasured += [f"{cell.missing} missing"] if cell.missing else []
+    rate = f"{100 * cell.passes / cell.measured:.0f}{'*' if cell.beyond_noise else ' '}" if cell.measured else "– "
     style = "" if not cell.beyond_noise else "green" if (cell.difference or 0.0) > 0 else "red"
-    return Text(f"{100 * cell.passes / cell.measured:.0f}{'*' if cell.beyond_noise else ' '}", style=style)
-
-
-def _episode_of_worst(task: TaskRow) -> str | None:
-    cells = sorted(task.cells, key=lambda cell: cell.passes / cell.measured if cell.measured else 1.0)
-    return next((cell.look_at for cell in cells if cell.look_at), None)
+    return Text.assemble((rate, style), *((f"\n{told} ", "magenta") for told in unmeasured))
 
 
 def _pair_table(comparison: Comparison) -> Table:
     table = _table()
     table.add_column("variant", overflow="fold", min_width=_NAME_WIDTH_MIN)
-    for header in ("both pass", "only baseline", "only variant", "neither", "unmeasured", "p (McNemar, exact)"):
+    for header in ("both pass", "only base", "only this", "neither", "unmeasured", "p (exact)"):
         table.add_column(header, justify="right", no_wrap=True)
     for row in comparison.rows:
         if (found := row.pairs) is not None:
@@ -289,7 +320,7 @@ def _beyond(comparison: Comparison) -> Iterator[RenderableType]:
     yield table
 
 
-def _commands(comparison: Comparison, root: str) -> Text:
+def _commands(comparison: Comparison, root: str, *, tasks: bool) -> Text:
     option = f" --root {root}" if root else ""
     worst = min(comparison.rows, key=lambda row: -1.0 if row.pass_rate is None else row.pass_rate).name
     look_at = next((c.look_at for t in comparison.tasks for c in t.cells if c.variant == worst and c.look_at), None)
@@ -302,6 +333,9 @@ def _commands(comparison: Comparison, root: str) -> Text:
         (f'geode query "SELECT * FROM cell_totals"{option}', "anything, by SQL"),  # noqa: S608  (to be read)
         (f"geode ui{option}", "the same cells in MLflow"),
     ]
+    if tasks:
+        example = f"geode ls {comparison.experiment} {worst} --task {comparison.tasks[0].task_id}{option}"
+        lines.insert(0, (example, "every episode behind one figure"))
     if look_at:
         lines.insert(0, (f"geode show {look_at[:KEY_DIGITS]}{option}", f"an episode of {worst}"))
     width = max(len(command) for command, _ in lines)

@@ -1,135 +1,174 @@
-"""Two foreign logs, paired by task and attempt: the difference of each dimension, and how much could not be paired."""
+"""Foreign logs beside a first one: each pairing, what may not be compared, and a verdict that decides nothing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from statistics import fmean
+from string import ascii_uppercase
 from typing import Any
 
-import numpy as np
+from analysis.compare import EXIT_CODES
+from analysis.foreign import OWN_HARNESS, AttemptFacts, ForeignRun, LogsRefused, Unit
+from analysis.foreign_drift import LogDrift, drift_told, find_log_drift
+from analysis.foreign_pair import Paired, Scale, pair_logs
+from experiments.gate import GateSpec, VerdictKind
 
-from analysis.foreign import ForeignRun, LogsRefused, Unit
-from experiments.stats import (
-    Floats,
-    Interval,
-    mean_differences,
-    sample_intervals,
-    sign_test_p,
-    simultaneous_intervals,
-)
-
-LOGS_SCHEMA = "geode.comparison_of_logs/1"
-NOT_SIDE_BY_SIDE = "the two did not run side by side: what changed in between is in the difference"
+LOGS_SCHEMA = "geode.comparison_of_logs/2"
+LOGS_MAX = len(ascii_uppercase)
+NOT_INTERLEAVED = "the logs did not run as one interleaved experiment: what else changed is in the difference"
 
 
-class Level(StrEnum):
-    """What the intervals speak of. Which one is a matter of the data: one pair a task has no error of its own."""
+class LogReasonCode(StrEnum):
+    """Why a log gets its verdict. Programs read the code, people the text beside it."""
 
-    ON_THESE_TASKS = "on these tasks"
-    OVER_TASKS = "over tasks like these"
+    NOT_INTERLEAVED = "not_interleaved"
+    RULERS_DIFFER = "rulers_differ"
+    NOTHING_MEASURED = "nothing_measured"
+    INVALID_SHARE = "invalid_share"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskMoved:
-    """One task's means over its pairs in both logs."""
+class LogReason:
+    """One reason of a verdict on a log."""
+
+    code: LogReasonCode
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogVerdict:
+    """UNDECIDED, since logs that were not interleaved decide nothing, or INVALID if even the figures mislead."""
+
+    kind: VerdictKind
+    reasons: tuple[LogReason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSpend:
+    """Means over the paired attempts that tell of it; None if none does. `attempts` are all that were paired."""
+
+    attempts: int
+    tokens: float | None
+    other_tokens: float | None
+    cost_usd: float | None
+    wall_s: float | None
+    turns: float | None
+    tool_calls: float | None
+    tool_errors: float | None
+    repairs: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSide:
+    """One log. Times are as the log has them, MCPMark's without a zone."""
+
+    letter: str
+    name: str
+    subject: str
+    attempts: int
+    invalid: int
+    first_start: str | None
+    last_start: str | None
+    spend: LogSpend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPair:
+    """A log beside the first."""
+
+    letter: str
+    verdict: LogVerdict
+    found: Paired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAttempt:
+    """One attempt behind a figure; `shown_as` is what `geode show` takes."""
+
+    attempt: str
+    shown_as: str
+    paired: bool
+    invalid: str | None
+    values: dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskAttempts:
+    """One task: the attempts of each log, in the order of the logs."""
 
     task: str
-    first: float
-    second: float
+    logs: tuple[tuple[ShownAttempt, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DimensionRow:
-    """One dimension: second minus first, over the pairs that have a value in both.
+class RulerDifference:
+    """What is not equal in all logs. `strict`: it is part of the ruler, and not only of the surroundings."""
 
-    The means are over tasks, which weigh equally. `unscored` are units of both logs that lack a value in one or both.
-    `mcnemar` is there if every value of both logs, of any dimension, is 0 or 1: a 1 alone may be a grade.
-    """
-
-    dimension: str
-    pairs: int
-    tasks: int
-    unscored_first: int
-    unscored_second: int
-    first: float | None
-    second: float | None
-    difference: float | None
-    interval: Interval | None
-    mcnemar: "McNemar | None"
-    better: tuple[TaskMoved, ...]
-    worse: tuple[TaskMoved, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McNemar:
-    """How pairs of passes and failures fell; `p` is of this dimension alone."""
-
-    both: int
-    only_first: int
-    only_second: int
-    neither: int
-    p: float
+    name: str
+    strict: bool
+    values: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogComparison:
-    """All of it. What is only in one log could not be paired, and is in no figure."""
+    """All of it; the first log is the baseline. Intervals hold for all pairs and scores together.
+
+    `passes_and_failures` names the scores that are 1 or 0. `drift` has every series that could be tested.
+    """
 
     harness: str
-    first: str
-    second: str
-    first_subject: str
-    second_subject: str
-    paired: int
-    only_first: tuple[Unit, ...]
-    only_second: tuple[Unit, ...]
-    only_first_dimensions: tuple[str, ...]
-    only_second_dimensions: tuple[str, ...]
     confidence: float
-    level: Level
-    rows: tuple[DimensionRow, ...]
+    passes_and_failures: tuple[str, ...]
+    logs: tuple[LogSide, ...]
+    pairs: tuple[LogPair, ...]
+    tasks: tuple[TaskAttempts, ...]
+    ruler_differences: tuple[RulerDifference, ...]
+    drift: tuple[LogDrift, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def drifted(self) -> bool:
+        """Say whether a series surprises at this confidence."""
+        return any(seen.p <= 1 - self.confidence for seen in self.drift)
 
-def compare_runs(first: ForeignRun, second: ForeignRun, *, confidence: float = 0.95) -> LogComparison:
-    """Compare two logs of one harness. The intervals hold for all dimensions together.
 
-    Where every task has two pairs or more, and all values in [0, 1], the intervals are those of
-    `simultaneous_intervals` and speak of these tasks. Otherwise a task is one observation, by its mean.
+def compare_runs(runs: Sequence[ForeignRun], *, confidence: float = 0.95) -> LogComparison:
+    """Compare each log with the first.
 
     Raises:
-        LogsRefused: if they have no task, or no dimension, in common, or are of two harnesses.
+        LogsRefused: if there are fewer than two or too many, if they are of different harnesses, or if one has no task
+            or no score in common with the first, or is the very same.
     """
-    if first.harness != second.harness:
-        raise LogsRefused(f"{first.name} is of {first.harness}, {second.name} of {second.harness}: nothing pairs them")
-    paired = [unit for unit in first.units if unit in set(second.units)]
-    if not paired:
-        shown = [run.units[0].task if run.units else "nothing" for run in (first, second)]
-        raise LogsRefused(f"no task is in both: {first.name} has {shown[0]!r}, {second.name} has {shown[1]!r}, ...")
-    dimensions = [name for name in first.values if name in second.values]
-    if not dimensions:
-        names = [", ".join(run.values) or "no scores" for run in (first, second)]
-        raise LogsRefused(f"no score is in both: {first.name} has {names[0]}, {second.name} has {names[1]}")
-    seen = {value for run in (first, second) for by_unit in run.values.values() for value in by_unit.values()} - {None}
-    bounded = all(value is not None and 0 <= value <= 1 for value in seen)
-    level, intervals = _intervals(_by_task(first, second, paired, dimensions), confidence, bounded=bounded)
+    if not 2 <= len(runs) <= LOGS_MAX:
+        raise LogsRefused(
+            f"give two logs to compare, or up to {LOGS_MAX}, not {len(runs)}: geode compare A.eval B.eval"
+        )
+    first, others = runs[0], runs[1:]
+    for run in others:
+        _refuse(first, run)
+    letters = ascii_uppercase[: len(runs)]
+    scale = _scale(runs)
+    # Bonferroni over the logs; within a pairing the scores share what is left.
+    share = 1 - (1 - confidence) / len(others)
+    found = [pair_logs(first, run, scale, confidence=share) for run in others]
+    differences = tuple(_ruler_differences(runs))
+    drift = find_log_drift(letters, runs)
+    pairs = [
+        LogPair(letter=letter, found=pair, verdict=_verdict(letter, pair, differences, place))
+        for place, (letter, pair) in enumerate(zip(letters[1:], found, strict=True), start=1)
+    ]
+    paired = [set(first.attempts) & set(run.attempts) for run in others]
+    counted = [set.union(*paired), *paired]
     return LogComparison(
         harness=first.harness,
-        first=first.name,
-        second=second.name,
-        first_subject=first.subject,
-        second_subject=second.subject,
-        paired=len(paired),
-        only_first=tuple(sorted(set(first.units) - set(second.units))),
-        only_second=tuple(sorted(set(second.units) - set(first.units))),
-        only_first_dimensions=tuple(name for name in first.values if name not in second.values),
-        only_second_dimensions=tuple(name for name in second.values if name not in first.values),
         confidence=confidence,
-        level=level,
-        rows=tuple(
-            _row(name, first.values[name], second.values[name], paired, interval, binary=seen <= {0.0, 1.0})
-            for name, interval in zip(dimensions, intervals, strict=True)
-        ),
-        warnings=tuple(_warnings(first, second)),
+        passes_and_failures=tuple(sorted(scale.passes_and_failures)),
+        logs=tuple(_side(*each) for each in zip(letters, runs, counted, strict=True)),
+        pairs=tuple(pairs),
+        tasks=tuple(_tasks(runs, counted)),
+        ruler_differences=differences,
+        drift=drift,
+        warnings=tuple(_warnings(letters, runs, drift, confidence)),
     )
 
 
@@ -138,79 +177,145 @@ def log_comparison_to_json(comparison: LogComparison) -> dict[str, Any]:
     return {"schema": LOGS_SCHEMA, **asdict(comparison)}
 
 
-def _by_task(first: ForeignRun, second: ForeignRun, paired: list[Unit], dimensions: list[str]) -> list[Floats]:
-    """Return second minus first: one array a task, a row a pair, a column a dimension, NaN where a value lacks."""
-    rows: dict[str, list[list[float]]] = {}
-    for unit in paired:
-        ends = [[run.values[name][unit] for name in dimensions] for run in (first, second)]
-        values = np.array(ends, dtype=np.float64)  # None becomes NaN
-        rows.setdefault(unit.task, []).append(list(values[1] - values[0]))
-    return [np.array(found) for found in rows.values()]
+def logs_exit_code(comparison: LogComparison) -> int:
+    """Return the code of the verdict on the one log beside the first: 4 or 5, since logs alone promote nothing.
+
+    Raises:
+        LogsRefused: if there are several: one code cannot tell of them.
+    """
+    if len(comparison.pairs) != 1:
+        raise LogsRefused(f"--exit-code tells of one log beside the first, and there are {len(comparison.pairs)}")
+    return EXIT_CODES[comparison.pairs[0].verdict.kind]
 
 
-def _intervals(tasks: list[Floats], confidence: float, *, bounded: bool) -> tuple[Level, tuple[Interval | None, ...]]:
-    if bounded and all((~np.isnan(task)).sum(axis=0).min() >= 2 for task in tasks):
-        return Level.ON_THESE_TASKS, simultaneous_intervals(tasks, confidence=confidence)
-    sample = np.stack([mean_differences([task]) for task in tasks])
-    return Level.OVER_TASKS, sample_intervals(sample, confidence=confidence, bounded=bounded)
+def _refuse(first: ForeignRun, run: ForeignRun) -> None:
+    if first.harness != run.harness:
+        raise LogsRefused(f"{first.name} is of {first.harness}, {run.name} of {run.harness}: nothing pairs them")
+    if not first.attempts.keys() & run.attempts.keys():
+        shown = [repr(next(iter(each.attempts)).task) if each.attempts else "no attempt" for each in (first, run)]
+        raise LogsRefused(f"no task is in both: {first.name} has {shown[0]}, {run.name} has {shown[1]}, ...")
+    if not first.values.keys() & run.values.keys():
+        names = [", ".join(each.values) or "no score" for each in (first, run)]
+        raise LogsRefused(f"no score is in both: {first.name} has {names[0]}, {run.name} has {names[1]}")
+    if run.harness != OWN_HARNESS and _identities(first) == _identities(run):
+        raise LogsRefused(f"{first.name} and {run.name} hold the very same attempts: one is a copy of the other")
 
 
-def _row(
-    name: str,
-    first: Mapping[Unit, float | None],
-    second: Mapping[Unit, float | None],
-    paired: list[Unit],
-    interval: Interval | None,
-    *,
-    binary: bool,
-) -> DimensionRow:
-    by_task: dict[str, list[tuple[float, float]]] = {}
-    for unit in paired:
-        ends = first[unit], second[unit]
-        if ends[0] is not None and ends[1] is not None:
-            by_task.setdefault(unit.task, []).append((ends[0], ends[1]))
-    means = [TaskMoved(task=task, first=_mean(p, 0), second=_mean(p, 1)) for task, p in sorted(by_task.items())]
-    pairs = [pair for found in by_task.values() for pair in found]
-    before = float(np.mean([task.first for task in means])) if means else None
-    after = float(np.mean([task.second for task in means])) if means else None
-    moved = sorted(means, key=lambda task: (-abs(task.second - task.first), task.task))
-    return DimensionRow(
-        dimension=name,
-        pairs=len(pairs),
-        tasks=len(means),
-        unscored_first=sum(first[unit] is None for unit in paired),
-        unscored_second=sum(second[unit] is None for unit in paired),
-        first=before,
-        second=after,
-        difference=None if before is None or after is None else after - before,
-        interval=interval,
-        mcnemar=_mcnemar(pairs) if binary and pairs else None,
-        better=tuple(task for task in moved if task.second > task.first),
-        worse=tuple(task for task in moved if task.second < task.first),
+def _identities(run: ForeignRun) -> set[str]:
+    return {facts.identity for facts in run.attempts.values()}
+
+
+def _scale(runs: Sequence[ForeignRun]) -> Scale:
+    """Say which scores are shares. Where no log's nature tells, a 1 alone may be a grade, and a 0 makes it none."""
+    seen: dict[str, set[float]] = {}
+    for run in runs:
+        for score, values in run.values.items():
+            seen.setdefault(score, set()).update(value for value in values.values() if value is not None)
+    known = all(run.passes_and_failures for run in runs)
+    shares = {name for name, values in seen.items() if known or (values and 0 <= min(values) < 1 and max(values) <= 1)}
+    return Scale(
+        shares=frozenset(shares),
+        passes_and_failures=frozenset(name for name in shares if seen[name] <= {0.0, 1.0}),
     )
 
 
-def _mean(pairs: list[tuple[float, float]], end: int) -> float:
-    return float(np.mean([pair[end] for pair in pairs]))
+def _ruler_differences(runs: Sequence[ForeignRun]) -> Iterator[RulerDifference]:
+    for strict in (True, False):
+        rulers = [run.ruler if strict else run.surroundings for run in runs]
+        for name in dict.fromkeys(name for ruler in rulers for name in ruler):
+            values = tuple(ruler.get(name, "unknown") for ruler in rulers)
+            if len(set(values)) > 1:
+                yield RulerDifference(name=name, strict=strict, values=values)
 
 
-def _mcnemar(pairs: list[tuple[float, float]]) -> McNemar:
-    first, second = pairs.count((1.0, 0.0)), pairs.count((0.0, 1.0))
-    return McNemar(
-        both=pairs.count((1.0, 1.0)),
-        only_first=first,
-        only_second=second,
-        neither=pairs.count((0.0, 0.0)),
-        p=sign_test_p(second, first),
+def _verdict(letter: str, pair: Paired, differences: Sequence[RulerDifference], place: int) -> LogVerdict:
+    reasons = []
+    if names := [each.name for each in differences if each.strict and each.values[0] != each.values[place]]:
+        text = f"measured with another ruler than A, in {', '.join(names)}: run both under one"
+        reasons.append(LogReason(code=LogReasonCode.RULERS_DIFFER, text=text))
+    if not any(row.pairs for row in pair.rows):
+        text = (
+            f"no attempt was measured in A and in {letter}: of what is in both, an error ended one, or nothing scored"
+        )
+        reasons.append(LogReason(code=LogReasonCode.NOTHING_MEASURED, text=text))
+    for log, invalid in (("A", pair.invalid_first), (letter, pair.invalid_second)):
+        if invalid > GateSpec().invalid_share_max * pair.paired:
+            share = f"{invalid} of {pair.paired} paired attempts of {log} are INVALID"
+            text = f"{share}, more than {GateSpec().invalid_share_max:.0%}: find out what failed around the agent"
+            reasons.append(LogReason(code=LogReasonCode.INVALID_SHARE, text=text))
+    if reasons:
+        return LogVerdict(kind=VerdictKind.INVALID, reasons=tuple(reasons))
+    text = f"{NOT_INTERLEAVED}; only variants of one `geode sweep` can be kept or rejected"
+    reason = LogReason(code=LogReasonCode.NOT_INTERLEAVED, text=text)
+    return LogVerdict(kind=VerdictKind.UNDECIDED, reasons=(reason,))
+
+
+def _side(letter: str, run: ForeignRun, counted: set[Unit]) -> LogSide:
+    starts = sorted(facts.started_at for facts in run.attempts.values() if facts.started_at is not None)
+    return LogSide(
+        letter=letter,
+        name=run.name,
+        subject=run.subject,
+        attempts=len(run.attempts),
+        invalid=sum(facts.invalid is not None for facts in run.attempts.values()),
+        first_start=starts[0].isoformat() if starts else None,
+        last_start=starts[-1].isoformat() if starts else None,
+        spend=_spend([run.attempts[unit] for unit in run.attempts if unit in counted]),
     )
 
 
-def _warnings(first: ForeignRun, second: ForeignRun) -> Iterator[str]:
-    for name in dict.fromkeys((*first.ruler, *second.ruler)):
-        values = [run.ruler.get(name, "unknown") for run in (first, second)]
-        if values[0] != values[1]:
-            yield f"the rulers differ in {name}: {values[0]} and {values[1]}"
-    for letter, run in (("A", first), ("B", second)):
+def _spend(attempts: Sequence[AttemptFacts]) -> LogSpend:
+    return LogSpend(
+        attempts=len(attempts),
+        tokens=_mean([facts.tokens for facts in attempts]),
+        other_tokens=_mean([facts.other_tokens for facts in attempts]),
+        cost_usd=_mean([facts.cost_usd for facts in attempts]),
+        wall_s=_mean([facts.wall_s for facts in attempts]),
+        turns=_mean([facts.turns for facts in attempts]),
+        tool_calls=_mean([facts.tool_calls for facts in attempts]),
+        tool_errors=_mean([facts.tool_errors for facts in attempts]),
+        repairs=_mean([facts.repairs for facts in attempts]),
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _tasks(runs: Sequence[ForeignRun], counted: Sequence[set[Unit]]) -> Iterator[TaskAttempts]:
+    by_log: list[dict[str, list[ShownAttempt]]] = []
+    for run, paired in zip(runs, counted, strict=True):
+        by_task: dict[str, list[ShownAttempt]] = {}
+        for unit, facts in sorted(run.attempts.items(), key=lambda item: item[0]):
+            shown = ShownAttempt(
+                attempt=unit.attempt,
+                shown_as=facts.shown_as,
+                paired=unit in paired,
+                invalid=facts.invalid,
+                values={score: values[unit] for score, values in run.values.items()},
+            )
+            by_task.setdefault(unit.task, []).append(shown)
+        by_log.append(by_task)
+    for task in sorted({task for by_task in by_log for task in by_task}):
+        yield TaskAttempts(task=task, logs=tuple(tuple(by_task.get(task, ())) for by_task in by_log))
+
+
+def _warnings(letters: str, runs: Sequence[ForeignRun], drift: Sequence[LogDrift], confidence: float) -> Iterator[str]:
+    for letter, run in zip(letters, runs, strict=True):
         for note in run.notes:
             yield f"{letter}: {note}"
-    yield NOT_SIDE_BY_SIDE
+    first = _identities(runs[0])
+    for letter, run in zip(letters[1:], runs[1:], strict=True):
+        if shared := len(first & _identities(run)):
+            yield (
+                f"{letter}: {shared} of its {len(run.attempts)} attempts are the very ones of A:"
+                " their difference is zero by construction"
+            )
+        tasks = [{unit.task for unit in each.attempts} for each in (runs[0], run)]
+        if tasks[0] != tasks[1]:
+            lacking = len(tasks[0] - tasks[1]), len(tasks[1] - tasks[0])
+            yield f"the task sets differ: {lacking[0]} tasks only in A, {lacking[1]} only in {letter}"
+    for seen in drift:
+        if seen.p <= 1 - confidence:
+            yield drift_told(seen)

@@ -1,5 +1,6 @@
-"""What is on record: experiments, the cells of one, the episodes of a cell."""
+"""What is on record: experiments, the cells of one, the episodes of a cell or a task."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, assert_never
@@ -21,7 +22,7 @@ KEY_DIGITS = 12
 
 
 class UnknownVariant(LookupError):  # noqa: N818  (named by what is wrong)
-    """The experiment has no variant of this name."""
+    """The experiment has no variant, or no task, of this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,7 @@ class EpisodeLine:
     """One planned episode. `state` is its outcome, or new, unfinished or damaged."""
 
     episode_key: str
+    variant: str
     task_id: str
     seed: int
     repetition: int
@@ -69,17 +71,26 @@ class EpisodeLine:
 Line = ExperimentLine | CellLine | EpisodeLine
 
 
-def list_what(root: StateRoot, experiment: str | None = None, variant: str | None = None) -> Sequence[Line]:
-    """List the experiments, the cells of one, or the episodes of one of its cells.
+def list_what(
+    root: StateRoot, experiment: str | None = None, variant: str | None = None, task: str | None = None
+) -> Sequence[Line]:
+    """List the experiments, the cells of one, or its episodes: those of a variant, of a task, or of both.
 
     Raises:
         experiments.store.StoreError: if the experiment is unknown or damaged.
-        UnknownVariant: if it has no such variant.
+        UnknownVariant: if it has no such variant or task.
     """
     if experiment is None:
         return experiment_lines(root)
     record = read_experiment(root, experiment)
-    return cell_lines(root, record) if variant is None else episode_lines(root, record, variant)
+    if variant is None and task is None:
+        return cell_lines(root, record)
+    tasks = [known.task_id for known in record.ruler.tasks]
+    if task is not None and task not in tasks:
+        raise UnknownVariant(f"no task {task!r} in experiment {experiment!r}{nearest(task, tasks)}")
+    names = [known.name for known in record.variants] if variant is None else [variant]
+    lines = [line for name in names for line in episode_lines(root, record, name)]
+    return [line for line in lines if task is None or line.task_id == task]
 
 
 def experiment_lines(root: StateRoot) -> list[ExperimentLine]:
@@ -140,6 +151,7 @@ def episode_lines(root: StateRoot, experiment: ExperimentRecord, variant: str) -
         lines.append(
             EpisodeLine(
                 episode_key=key,
+                variant=variant,
                 task_id=task.task_id,
                 seed=seed,
                 repetition=repetition,
@@ -170,8 +182,8 @@ def is_damaged(line: Line) -> bool:
     assert_never(line)
 
 
-def print_lines(console: Console, lines: Sequence[Line]) -> None:
-    """Print a table of lines of one kind."""
+def print_lines(console: Console, lines: Sequence[Line], root: str = "") -> None:
+    """Print a table of lines of one kind, and how to look at one; `root` is repeated in commands."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
     left, right = _COLUMNS[type(lines[0])]
     for header in left:
@@ -181,13 +193,18 @@ def print_lines(console: Console, lines: Sequence[Line]) -> None:
     for line in lines:
         table.add_row(*_row(line))
     console.print(table)
+    if isinstance(lines[0], EpisodeLine):
+        option = f" --root {shlex.quote(root)}" if root else ""
+        example = f"\nWhat happened in one: geode show {lines[0].episode_key[:KEY_DIGITS]}{option}"
+        console.print(Text(example, style="dim"), soft_wrap=True)
 
 
 _COLUMNS: dict[type[Line], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ExperimentLine: (("experiment", "question"), ("variants", "episodes")),
     CellLine: (("variant", "scaffold", "overrides"), ("episodes", "PASS", "FAIL", "INVALID")),
-    EpisodeLine: (("episode", "task", "outcome", "why"), ("seed", "rep.", "rounds", "cost")),
+    EpisodeLine: (("episode", "variant", "task", "outcome", "why"), ("seed", "rep.", "rounds", "cost")),
 }
+_REASON_CHARS = 120
 _STATE_STYLE = {OutcomeKind.PASS.value: "green", OutcomeKind.FAIL.value: "red", "new": "dim", "unfinished": "yellow"}
 
 
@@ -214,12 +231,17 @@ def _row(line: Line) -> tuple[Text | str, ...]:
         case EpisodeLine():
             return (
                 line.episode_key[:KEY_DIGITS],
+                Text(line.variant),
                 Text(printable(line.task_id)),
                 Text(line.state, style=_STATE_STYLE.get(line.state, "magenta")),
-                Text(printable("; ".join(line.reasons)), style="dim"),
+                Text(_shortened(printable("; ".join(line.reasons))), style="dim"),
                 str(line.seed),
                 str(line.repetition),
                 "" if line.rounds is None else str(line.rounds),
                 "" if line.cost_usd is None else f"${line.cost_usd:.4f}",
             )
     assert_never(line)
+
+
+def _shortened(reason: str) -> str:
+    return reason if len(reason) <= _REASON_CHARS else f"{reason[:_REASON_CHARS]}…"

@@ -58,7 +58,7 @@ def print_view(console: Console, view: EpisodeView, *, full: bool = False) -> No
             )
         elif event is None:
             # An event of another version: a reader rather sees it raw than not at all.
-            line = Text(_cut(json.dumps(body, ensure_ascii=False), full=full), style="dim")
+            line = Text(cut(json.dumps(body, ensure_ascii=False), full=full), style="dim")
         else:
             line = _event(event, full=full)
         last_call = event if isinstance(event, CallEnded) else last_call
@@ -168,7 +168,7 @@ def _event(event: Event, *, full: bool) -> RenderableType:
             title, style, text = f"notice, {event.about}", "yellow", event.text
         case _:
             assert_never(event)
-    return _over(Text(printable(title), style=style), text, full=full)
+    return over(Text(printable(title), style=style), text, full=full)
 
 
 def _decided(event: HookDecided | ApprovalDecided) -> tuple[str, str]:
@@ -191,7 +191,7 @@ def _model_called(event: ModelCalled, *, full: bool) -> RenderableType:
             "dim",
         ),
     )
-    return _over(title, event.text, full=full)
+    return over(title, event.text, full=full)
 
 
 def _call_ended(event: CallEnded, *, full: bool) -> RenderableType:
@@ -205,15 +205,17 @@ def _call_ended(event: CallEnded, *, full: bool) -> RenderableType:
     else:
         end, style = f"{event.end}{', error result' if event.is_error else ''}, {event.elapsed_ms:.1f} ms", "red"
     title = Text.assemble((printable(event.tool), "cyan"), f" {arguments}  ", (printable(end), style))
-    return _over(title, event.result, full=full)
+    return over(title, event.result, full=full)
 
 
-def _over(title: Text, text: str, *, full: bool) -> RenderableType:
-    shown = _cut(text.strip("\n"), full=full)
+def over(title: Text, text: str, *, full: bool) -> RenderableType:
+    """Put `title` above `text`, which is indented, and cut unless it is to be `full`."""
+    shown = cut(text.strip("\n"), full=full)
     return Group(title, Padding(Text(shown), (0, 0, 0, 2))) if shown else title
 
 
-def _cut(text: str, *, full: bool) -> str:
+def cut(text: str, *, full: bool) -> str:
+    """Return the first lines of `text`, and how much more there is."""
     lines = printable(text).split("\n")
     if full:
         return "\n".join(lines)

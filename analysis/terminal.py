@@ -1,8 +1,10 @@
-"""What may reach a terminal: a console of a known width, and text in which nothing can act on it."""
+"""What may reach a terminal: a console of a known width, tables, and text in which nothing can act on it."""
 
 import unicodedata
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 _PIPE_WIDTH = 120
 _RICH_FALLBACK_WIDTH = 80
@@ -16,6 +18,15 @@ def open_console() -> Console:
     if not console.is_terminal and console.width == _RICH_FALLBACK_WIDTH:
         return Console(highlight=False, width=_PIPE_WIDTH)
     return console
+
+
+def open_table(name: str, *figures: str) -> Table:
+    """Return a table without frame: a first column of names, which may be folded, then figures, which may not."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    table.add_column(name, overflow="fold")
+    for figure in figures:
+        table.add_column(figure, justify="right", no_wrap=True)
+    return table
 
 
 def printable(text: str) -> str:

@@ -1,6 +1,7 @@
 """The commands parse, call, print, and end with a code that means something."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from typer.testing import CliRunner, Result
 from analysis.cli_look import register
 from geode.config.paths import StateRoot
 from tests.doubles.cells import make_cells, store_cells
+from tests.doubles.evals import judged, sample, write_eval
+from tests.doubles.foreign_logs import write_mcpmark
 
 LETTERS = {"baseline": {"a": "FFFFFFFF"}, "hook": {"a": "PPPPPPPP"}, "placebo": {"a": "FFFPFFFF"}}
 
@@ -123,3 +126,71 @@ def test_a_long_run_becomes_a_truth(root: Path) -> None:
     file = root / "truth.json"
     assert geode("truth", "ablation", "-o", str(file), "--root", str(root)).exit_code == 0
     assert json.loads(file.read_text())["schema"] == "geode.truth/1"
+
+
+def test_logs_are_compared_by_the_same_command(tmp_path: Path) -> None:
+    """Two or more paths; --exit-code tells that nothing is decided."""
+    paths = [str(write_mcpmark(tmp_path / name, letters)) for name, letters in (("a", "FFFF"), ("b", "PPPF"))]
+    shown = geode("compare", *paths)
+    assert shown.exit_code == 0
+    assert "4 paired by task and attempt" in shown.stdout
+    body = json.loads(geode("compare", *paths, "--json").stdout)
+    assert body["pairs"][0]["found"]["rows"][0]["difference"] == 0.75
+    assert geode("compare", *paths, "--exit-code").exit_code == 4
+    third = str(write_mcpmark(tmp_path / "c", "IIII"))
+    assert geode("compare", paths[0], third, "--exit-code", "--json").exit_code == 5
+    assert json.loads(geode("compare", *paths, third, "--json").stdout)["pairs"][1]["letter"] == "C"
+
+
+def test_wrong_logs_are_one_message_that_names_what_to_mend(root: Path, tmp_path: Path) -> None:
+    """Each mistake has its own words, before anything is printed."""
+    logs = tmp_path / "logs"
+    a, b = str(write_mcpmark(logs / "a", "FFFF")), str(write_mcpmark(logs / "b", "PPPF"))
+    log = str(write_eval(logs / "c.eval", [sample("s1", judged({"calm": 1}))]))
+    torn = logs / "torn.eval"
+    torn.write_bytes(Path(log).read_bytes()[:200])
+    (logs / "empty").mkdir()
+    wrong = {
+        "give two logs to compare": [a],
+        "are the same log": [a, a],
+        "of mcpmark": [a, log],
+        "'ablation' is the name of an experiment": ["ablation", a],
+        "no whole .eval log": [log, str(torn)],
+        "is no archive that this version reads": [a, str(logs / "empty")],
+        f"{logs}/none does not exist": [a, b, str(logs / "none")],
+        "the first log is the baseline": [a, b, "--baseline", b],
+        "no score 'sucess' in these logs; did you mean 'success'": [a, b, "--score", "sucess"],
+        "--exit-code tells of one log": [a, b, str(write_mcpmark(logs / "d", "PPPP")), "--exit-code"],
+        "--score is for logs": ["ablation", "--score", "calm"],
+    }
+    for said, arguments in wrong.items():
+        refused = geode("compare", *arguments, "--root", str(root))
+        assert (refused.exit_code, refused.stdout) == (1, ""), said
+        assert refused.stderr.startswith("geode: ")
+        assert said in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_from_a_list_or_a_table_of_a_log_it_is_one_command_to_the_transcript(tmp_path: Path) -> None:
+    """What is printed after `geode show` is what the command takes."""
+    talk: list[dict[str, object]] = [{"role": "assistant", "content": "All is well."}]
+    paths = []
+    for name in "ab":
+        body = {**sample("s 1", judged({"calm": 1}), messages=talk), "uuid": name}  # type: ignore[arg-type]
+        paths.append(str(write_eval(tmp_path / f"{name}.eval", [body])))
+    for printed in (geode("ls", paths[0]), geode("compare", *paths), geode("compare", *paths, "--tasks")):
+        line = next(line for line in printed.stdout.splitlines() if "geode show" in line)
+        wanted = shlex.split(line[line.index("geode show") :])[2]
+        assert "All is well." in geode("show", wanted).stdout
+    assert json.loads(geode("show", f"{paths[0]}#s 1/1", "--json").stdout)["lines"][0]["text"] == "All is well."
+    missing = geode("show", f"{paths[0]}#s2/1")
+    assert (missing.exit_code, missing.stdout) == (1, "")
+    assert json.loads(geode("ls", paths[0], "--json").stdout)["items"][0]["task"] == "s 1"
+    assert geode("ls", paths[0], "--task", "s2").exit_code == 1
+
+
+def test_the_episodes_behind_one_figure_are_listed(root: Path) -> None:
+    """A variant and a task name a figure of the table."""
+    listed = geode("ls", "ablation", "hook", "--task", "a", "--json", "--root", str(root))
+    assert {line["variant"] for line in json.loads(listed.stdout)["items"]} == {"hook"}
+    assert "geode show" in geode("ls", "ablation", "--task", "a", "--root", str(root)).stdout

@@ -32,11 +32,12 @@ def test_the_screen_says_what_was_measured_with_what() -> None:
     assert make_cells(LETTERS)[0].experiment.ruler.ruler_id in text
 
 
-@pytest.mark.parametrize("width", [100, 120])
+@pytest.mark.parametrize("width", [80, 100, 120])
 def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> None:
     """An interval with its end cut off is another interval."""
     text = screen(width=width, with_truth=True)
-    assert max(len(line) for line in text.splitlines()) <= width
+    tables = text[: text.index("\n  geode show")]  # commands are not folded: they are there to be copied
+    assert max(len(line) for line in tables.splitlines()) <= width
     assert "…" not in text
     for verdict in ("KEEP", "REJECT", "UNDECIDED"):
         assert verdict in text
@@ -69,6 +70,25 @@ def test_every_moved_task_names_two_episodes_to_look_at() -> None:
     assert ["fix_b", "0", "1", by_name["hook"][5], by_name["baseline"][5]] in lines
 
 
+@pytest.mark.parametrize("width", [60, 120])
+def test_behind_every_figure_of_a_task_stands_an_episode(width: int) -> None:
+    """From a cell of the table to its transcript is one command, however narrow the terminal."""
+    letters = {"baseline": {"fix_a": "FFPP", "fix_b": "PPPP"}, "hook": {"fix_a": "PPPI", "fix_b": "PF.P"}}
+    cells = make_cells(letters)
+    text = screen(letters, width=width)
+    table = text[text.index("Pass rate by task") : text.index("Pairs:")]
+    keys = {
+        (cell.variant.name, stored.record.task_id, stored.record.repetition): stored.record.episode_key
+        for cell in cells
+        for stored in cell.episodes
+    }
+    shown = [("baseline", "fix_a", 0), ("baseline", "fix_b", 0), ("hook", "fix_a", 3), ("hook", "fix_b", 1)]
+    for place in shown:  # a failed episode, else an INVALID one, else any
+        assert keys[place][:8] in table
+    assert "1 INVALID" in table
+    assert "1 missing" in table
+
+
 def test_ten_families_get_a_table_of_their_own() -> None:
     """What holds on these tasks and what holds beyond them are two statements, and both have an interval."""
     tasks = [f"f{number}_{place}" for number in range(11) for place in "ab"]
@@ -98,7 +118,7 @@ def test_a_reason_of_all_is_told_once() -> None:
 def test_the_commands_lead_to_an_episode_and_repeat_the_root() -> None:
     """Every number can be traced, on the same root."""
     lines = [line.split("  ")[1] for line in screen(root="/r").splitlines() if line.startswith("  geode")]
-    assert [line.split()[1] for line in lines] == ["show", "compare", "ls", "query", "ui"]
+    assert [line.split()[1] for line in lines] == ["show", "ls", "compare", "ls", "query", "ui"]
     assert all(line.endswith("--root /r") for line in lines)
 
 

@@ -71,12 +71,24 @@ def test_episodes_are_listed_with_their_state(root: StateRoot) -> None:
     assert "newer GEODE" in after["a", 0].reasons[0]
 
 
+def test_a_task_is_listed_of_all_variants_or_of_one(root: StateRoot) -> None:
+    """The episodes behind one figure of a table, and no others."""
+    lines = [line for line in list_what(root, "ablation", task="a") if isinstance(line, EpisodeLine)]
+    assert [(line.variant, line.repetition) for line in lines] == [
+        (variant, repetition) for variant in ("baseline", "hook") for repetition in range(4)
+    ]
+    (first, *_, last) = [line for line in list_what(root, "ablation", "hook", "b") if isinstance(line, EpisodeLine)]
+    assert {(line.variant, line.task_id) for line in (first, last)} == {("hook", "b")}
+
+
 def test_unknown_names_are_answered_with_the_nearest(root: StateRoot) -> None:
     """A misspelling costs one look, not a search."""
     with pytest.raises(UnknownExperiment, match="did you mean 'ablation'"):
         list_what(root, "ablatoin")
     with pytest.raises(UnknownVariant, match="did you mean 'hook'"):
         list_what(root, "ablation", "hok")
+    with pytest.raises(UnknownVariant, match="no task 'c' in experiment 'ablation'"):
+        list_what(root, "ablation", task="c")
 
 
 def test_lines_are_json(root: StateRoot) -> None:
