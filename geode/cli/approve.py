@@ -84,6 +84,9 @@ class TerminalApprover:
         loop.add_reader(handle, read)
         try:
             answer = await ready
+        except asyncio.CancelledError:
+            typer.echo(err=True)  # what is said next stands on a line of its own
+            raise
         finally:
             loop.remove_reader(handle)
         return answer.decode("utf-8", "replace").strip().lower()

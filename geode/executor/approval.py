@@ -58,26 +58,26 @@ class Nobody:
 class StoredApprovals:
     """What was approved for the rest of a session. It lives in memory, so it ends with the process; and it expires.
 
-    An approval covers the same tool of the same plan, with the same bytes of arguments and at the same stakes. Whatever
-    differs is asked for again.
+    An approval covers the same tool with the same bytes of arguments, at the same stakes. Whatever differs is asked for
+    again.
     """
 
-    def __init__(self, clock: Clock, plan_hash: str) -> None:
-        self._clock, self._plan_hash = clock, plan_hash
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def add(self, request: ApprovalRequest) -> None:
         """Remember that `request` was approved for the session."""
         if request.may_be_stored:
-            self._until[self._key(request)] = self._clock.monotonic_s() + STORED_S
+            self._until[_key(request)] = self._clock.monotonic_s() + STORED_S
             while len(self._until) > STORED_MAX:
                 self._until.popitem(last=False)
 
     def covers(self, request: ApprovalRequest) -> bool:
         """Whether exactly this was approved, not too long ago."""
-        until = self._until.get(self._key(request))
+        until = self._until.get(_key(request))
         return request.may_be_stored and until is not None and self._clock.monotonic_s() < until
 
-    def _key(self, request: ApprovalRequest) -> str:
-        shown = (request.tool, request.arguments, int(request.level), int(request.data_class))
-        return content_hash((self._plan_hash, *shown))
+
+def _key(request: ApprovalRequest) -> str:
+    return content_hash((request.tool, request.arguments, int(request.level), int(request.data_class)))

@@ -76,8 +76,7 @@ class ToolExecutor:
         self._receipts, self._locks, self._clock = receipts, locks, clock
         self._middleware = tuple(middleware)
         self._told = Told(redactor, observers)
-        stored = StoredApprovals(clock, plan.plan_hash)
-        self._asking = Asking(registry, observers, approver, stored, self._told)
+        self._asking = Asking(registry, observers, approver, StoredApprovals(clock), self._told)
 
     async def aexecute(self, call: ToolUse, place: Place) -> ExecutedCall:
         """Return exactly one result for `call`, whatever happens to it.
@@ -121,7 +120,8 @@ class ToolExecutor:
         form = self._after_middleware(spec, parsed.arguments)
         form, hook_asks = await self._asked_hooks(spec, form, place)
         ruling, arguments = form.judged.ruling, form.arguments
-        asks = (ruling.reason, *hook_asks) if ruling.authority is Authority.ASK else hook_asks
+        by_rule = f" [{ruling.rule}]" if ruling.rule else ""
+        asks = (ruling.reason + by_rule, *hook_asks) if ruling.authority is Authority.ASK else hook_asks
         if asks:
             reason = "; ".join(dict.fromkeys(asks))
             arguments = await self._asking.approved(

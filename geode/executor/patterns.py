@@ -56,7 +56,7 @@ class CommandPattern:
             words = without_git_options(words, GIT_WITHOUT_EFFECT)
         if program_of(words[0]) != self.words[0] or len(words) < len(self.words):
             return False
-        if not self.open_end and (len(words) > len(self.words) or any(word.many for word in words)):
+        if not self.open_end and len(words) > len(self.words):
             return False
         pairs = zip(self.words[1:], words[1:], strict=False)
         return all(word.text is not None and _fits_word(pattern, word.text) for pattern, word in pairs)

@@ -174,8 +174,9 @@ class Policy:
             if placed.rule.says is Authority.DENY and fit is Fit.YES:
                 return Ruling(authority=Authority.DENY, reason=_refused_by(placed), rule=placed.shown)
             if placed.rule.says is not Authority.ALLOW and fit is not Fit.NO:
-                may = "may be" if fit is Fit.MAYBE else "is"
-                reason = f"it {may} what a rule wants to {placed.rule.says}"
+                reason = (
+                    "a rule asks for it" if fit is Fit.YES else f"it may be what a rule wants to {placed.rule.says}"
+                )
                 asks.append(Ruling(authority=Authority.ASK, reason=reason, rule=placed.shown))
         asks += [Ruling(authority=Authority.ASK, reason=text) for text in self._doubts(touched, base)]
         if base.authority is Authority.ASK:

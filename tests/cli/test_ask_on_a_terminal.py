@@ -88,7 +88,7 @@ def asking(tmp_path: Path) -> Iterator[Asking]:
 def test_a_yes_lets_the_call_go_and_the_timeline_says_who_was_asked(asking: Asking) -> None:
     asking.until(QUESTION)
     assert "list_files wants to run, level read" in asking.screen
-    assert "(the owner wants to see it)" in asking.screen or "a rule wants to ask" in asking.screen
+    assert "because a rule asks for it [policy.yaml, rules.0: ask list_files" in asking.screen
     asking.type("y\n")
     assert asking.ended() == 0, asking.screen
     assert "notes.txt" in asking.screen

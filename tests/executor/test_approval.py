@@ -255,9 +255,9 @@ def request_of(arguments: str, **more: Any) -> ApprovalRequest:
 
 
 def test_a_stored_approval_covers_exactly_what_was_shown() -> None:
-    """A22 and R36: no prefix, no resemblance, no other tool, plan or stakes."""
+    """A22 and R36: no prefix, no resemblance, no other tool or stakes."""
     clock = ManualClock()
-    stored = StoredApprovals(clock, "plan")
+    stored = StoredApprovals(clock)
     stored.add(request_of('{"n":1}'))
     assert stored.covers(request_of('{"n":1}', reason="another reason"))
     for other in (
@@ -268,7 +268,6 @@ def test_a_stored_approval_covers_exactly_what_was_shown() -> None:
         request_of('{"n":1}', data_class=DataClass.PERSONAL),
     ):
         assert not stored.covers(other)
-    assert not StoredApprovals(clock, "another plan").covers(request_of('{"n":1}'))
     clock.advance(STORED_S)
     assert not stored.covers(request_of('{"n":1}'))
 
@@ -278,13 +277,13 @@ def test_a_stored_approval_covers_exactly_what_was_shown() -> None:
 )
 def test_what_is_most_dangerous_is_never_stored(more: dict[str, Any]) -> None:
     """A22: forty yeses to a harmless call must not be worth one to a transfer."""
-    stored = StoredApprovals(ManualClock(), "plan")
+    stored = StoredApprovals(ManualClock())
     stored.add(request_of("{}", **more))
     assert not stored.covers(request_of("{}", **more))
 
 
 def test_no_more_than_a_bounded_number_is_stored() -> None:
-    stored = StoredApprovals(ManualClock(), "plan")
+    stored = StoredApprovals(ManualClock())
     for number in range(STORED_MAX + 1):
         stored.add(request_of(f'{{"n":{number}}}'))
     assert not stored.covers(request_of('{"n":0}'))

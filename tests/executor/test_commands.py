@@ -167,7 +167,13 @@ def test_a_bad_command_behind_sixty_good_ones_is_denied_and_sixty_good_ones_ask(
 
 
 @pytest.mark.parametrize(
-    "text", ["ls " + "a" * TEXT_CHARS_MAX, "ls " + "$(ls " * 2_000 + ")" * 2_000, "sh -c " * 50 + "ls"]
+    "text",
+    [
+        "; ".join(["sh -c 'ls; ls; ls'"] * 12),
+        "ls " + "a" * TEXT_CHARS_MAX,
+        "ls " + "$(ls " * 2_000 + ")" * 2_000,
+        "sh -c " * 50 + "ls",
+    ],
 )
 def test_a_command_that_is_long_or_deep_asks(text: str) -> None:
     assert judged(text).authority is Authority.ASK

@@ -38,8 +38,6 @@ def read_command(text: str) -> Reading:
     """Read `text`. It never raises: what cannot be read is a doubt."""
     whole = _Whole()
     whole.add(parse(text), depth=0)
-    if len(whole.commands) > COMMANDS_MAX:
-        whole.doubts.append(Doubt(text=f"it runs more than {COMMANDS_MAX} commands", hides=True))
     return Reading(
         commands=tuple(whole.commands),
         reads=tuple(whole.reads),
