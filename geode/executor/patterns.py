@@ -108,21 +108,32 @@ def _in_order(wanted: Sequence[str], operands: Sequence[str], *, first: bool) ->
     return all(any(fnmatchcase(text, want) for text in rest) for want in wanted)
 
 
-@lru_cache(maxsize=256)
-def _path_pattern(pattern: str) -> re.Pattern[str]:
-    """`*` stays within a folder, `**` does not; a pattern without a slash means the name in any folder."""
+def path_pattern(*patterns: str, anywhere: bool = False) -> re.Pattern[str]:
+    """Return what fits a path, relative to the workspace, that one of `patterns` means, or that lies below such a one.
+
+    `*` stays within a folder, `**` does not. A pattern without a slash means the name in any folder; with `anywhere`
+    every pattern does. Letters count alike in either case, as some disks have it.
+    """
+    written = (_path_expression(pattern, anywhere=anywhere) for pattern in patterns)
+    return re.compile(f"(?:{'|'.join(written)})(?:/.*)?", re.DOTALL | re.IGNORECASE)
+
+
+def _path_expression(pattern: str, *, anywhere: bool) -> str:
     pattern = pattern.removeprefix("/workspace/").removeprefix("./")
     written = ""
     for part in re.findall(r"\*\*/|\*\*|\*|\?|[^*?]+", pattern):
         written += {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
-    return re.compile(written if "/" in pattern else f"(?:.*/)?{written}", re.DOTALL | re.IGNORECASE)
+    return written if "/" in pattern and not anywhere else f"(?:.*/)?{written}"
+
+
+@lru_cache(maxsize=256)
+def _one_path_pattern(pattern: str) -> re.Pattern[str]:
+    return path_pattern(pattern)
 
 
 def path_fits(pattern: str, path: str) -> bool:
     """Whether `path`, relative to the workspace, is what `pattern` means, or lies below it."""
-    found = _path_pattern(pattern)
-    parts = path.split("/")
-    return any(found.fullmatch("/".join(parts[: count + 1])) for count in range(len(parts)))
+    return _one_path_pattern(pattern).fullmatch(path) is not None
 
 
 def hosts_in(text: str) -> list[str]:

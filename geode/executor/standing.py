@@ -6,11 +6,11 @@ without being named; a script or a Makefile runs when somebody calls it, and is 
 
 from typing import Final
 
-from geode.executor.patterns import path_fits
+from geode.executor.patterns import path_fits, path_pattern
 
 OWN_FOLDER: Final = ".geode"
 
-_RUN_LATER: Final = (
+_FILES: Final = (
     # git, and what is called by it
     *(
         ".git/**",
@@ -37,18 +37,15 @@ _RUN_LATER: Final = (
 )
 
 
+# A repository may lie inside another, so every folder counts as the one in which such a file acts.
+_RUNS_LATER: Final = path_pattern(*_FILES, anywhere=True)
+
+
 def runs_later(path: str) -> bool:
     """Whether what is written to `path`, relative to the workspace, runs without anybody naming it."""
-    return any(path_fits(pattern, inner) for inner in _tails(path) for pattern in _RUN_LATER)
+    return _RUNS_LATER.fullmatch(path) is not None
 
 
 def is_own(path: str, own: tuple[str, ...] = ()) -> bool:
     """Whether `path` is one of GEODE's own files: below a `.geode` folder, or below one of `own`."""
-    parts = path.split("/")
-    return OWN_FOLDER in (part.lower() for part in parts) or any(path_fits(place, path) for place in own)
-
-
-def _tails(path: str) -> list[str]:
-    """The path, and the path below each of its folders: a repository may lie inside another."""
-    parts = path.split("/")
-    return ["/".join(parts[index:]) for index in range(len(parts))]
+    return OWN_FOLDER in path.lower().split("/") or any(path_fits(place, path) for place in own)
