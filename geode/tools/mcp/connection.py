@@ -98,7 +98,8 @@ class Connection:
                 f"the server {self.server.name!r} has changed the tool {tool.name!r} since this session began; it can"
                 " be used again in a new session, once the change is approved"
             )
-        return await session.call(tool.name, arguments)
+        output = await session.call(tool.name, arguments)
+        return ToolOutput(text=self._redactor.redact(output.text), is_error=output.is_error)
 
     async def aclose(self) -> None:
         """End the server and everything that it started."""

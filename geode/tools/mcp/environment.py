@@ -30,6 +30,12 @@ def server_headers(server: HttpServer, ours: Mapping[str, str]) -> dict[str, str
     return {**server.headers, **_taken(server.headers_from, ours)}
 
 
+def given_values(server: StdioServer | HttpServer, ours: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of ours that the server is given: secrets, whatever their variables are called."""
+    wanted = server.environment_from if isinstance(server, StdioServer) else server.headers_from
+    return tuple(ours[variable] for variable in wanted.values() if variable in ours)
+
+
 def _taken(wanted: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
     if missing := sorted({variable for variable in wanted.values() if variable not in ours}):
         raise BadServerSettings(f"its settings take {', '.join(missing)} from the environment, where it is not set")

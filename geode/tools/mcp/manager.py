@@ -9,6 +9,7 @@ from typing import Self
 
 from geode.redaction import Redactor
 from geode.tools.mcp.connection import Connection, ServerUnusable
+from geode.tools.mcp.environment import given_values
 from geode.tools.mcp.offer import Standing, ToolRow, judge, tool_spec
 from geode.tools.mcp.sources import ConfiguredServer
 from geode.tools.mcp.trust import TrustStore
@@ -36,13 +37,12 @@ class MCPServerManager:
         note: Callable[[str], None],
     ) -> None:
         self._trust, self._note = trust, note
-        redactor = Redactor.of_environment(dict(ours))
         self._connections = {
             server.name: Connection(
                 server,
                 ours=ours,
                 log=logs / f"{server.name}.log",
-                redactor=redactor,
+                redactor=_redactor(server, ours),
                 changed=self._renew,
                 note=partial(self._told, server.name),
             )
@@ -119,6 +119,11 @@ class MCPServerManager:
 
     async def _end_all(self) -> None:
         await asyncio.gather(*(connection.aclose() for connection in self._connections.values()))
+
+
+def _redactor(server: ConfiguredServer, ours: Mapping[str, str]) -> Redactor:
+    given = {f"{at}_SECRET": value for at, value in enumerate(given_values(server.settings, ours))}
+    return Redactor.of_environment({**ours, **given})
 
 
 def _listed(rows: Sequence[ToolRow]) -> dict[str, str]:

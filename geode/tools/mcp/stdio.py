@@ -147,7 +147,7 @@ class _Pipes:
         if self.handle is not None:
             await anyio.wait_readable(self.handle)
         else:
-            while not _has_ended(self.child.pid):  # noqa: ASYNC110  (the system tells nobody)
+            while self.child.poll() is None:  # noqa: ASYNC110  (the system tells nobody)
                 await anyio.sleep(_POLL_S)
         self.ended.set()
         await anyio.sleep(_DRAIN_GRACE_S)
@@ -204,8 +204,9 @@ class _Pipes:
         self.server.log.close()
 
     def _signal(self, number: signal.Signals) -> None:
-        # While the child is not reaped its number, and so its group's, belongs to nobody else.
-        if self.child.returncode is None:
+        # While the child is not reaped its number, and so its group's, belongs to nobody else. Without a handle its
+        # death is noticed by reaping it; then the group keeps the number as long as anybody is in it.
+        if self.child.returncode is None or self.handle is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.child.pid, number)
 
@@ -284,8 +285,3 @@ def _process_handle(pid: int) -> int | None:
         except OSError:
             return None
     return None
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether the child is dead, without reaping it."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from geode.tools.mcp.manager import MCPServerManager
 from geode.tools.mcp.session import CallUnanswered
+from geode.tools.mcp.sources import ConfiguredServer
+from geode.tools.mcp.trust import TrustStore
 from geode.tools.spec import ToolFailed, ToolOutput
 from tests.doubles.mcp_servers import PROJECT, Started, started, wire_server
 
@@ -87,6 +90,28 @@ async def test_a_server_that_cannot_be_used_is_named_and_ended(tmp_path: Path, b
         assert told in server.notes[0]
         assert "logs/odd.log" in server.manager.unusable["odd"]
         assert server.manager.offer().specs == ()
+
+
+async def test_a_server_that_hangs_costs_the_others_nothing(tmp_path: Path) -> None:
+    """Start-up waits for each its own time, and goes on with those that are there."""
+    notes: list[str] = []
+    servers = [
+        ConfiguredServer(name=name, source=tmp_path / "mcp.yaml", folder=PROJECT, settings=settings)
+        for name, settings in (
+            ("hangs", wire_server(tmp_path, "silent", start_timeout_s=0.5)),
+            ("works", wire_server(tmp_path, "plain")),
+        )
+    ]
+    trust = TrustStore(tmp_path / "trust.json")
+    async with MCPServerManager(servers, trust=trust, ours={}, logs=tmp_path / "logs", note=notes.append) as manager:
+        (row,) = manager.rows
+        assert row.listed is not None
+        trust.approve(row.server.key, {"echo": row.listed.as_approved})
+        (spec,) = manager.offer().specs
+        assert spec.name == "works__echo"
+        assert (await spec.handler({})).text == "hello"
+    assert list(manager.unusable) == ["hangs"]
+    assert len(notes) == 1
 
 
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
