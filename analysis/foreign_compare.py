@@ -234,9 +234,7 @@ def _verdict(letter: str, pair: Paired, differences: Sequence[RulerDifference], 
         text = f"measured with another ruler than A, in {', '.join(names)}: run both under one"
         reasons.append(LogReason(code=LogReasonCode.RULERS_DIFFER, text=text))
     if not any(row.pairs for row in pair.rows):
-        text = (
-            f"no attempt was measured in A and in {letter}: of what is in both, an error ended one, or nothing scored"
-        )
+        text = "no attempt was measured in both logs: an error ended one of each pair, or nothing scored it"
         reasons.append(LogReason(code=LogReasonCode.NOTHING_MEASURED, text=text))
     for log, invalid in (("A", pair.invalid_first), (letter, pair.invalid_second)):
         if invalid > GateSpec().invalid_share_max * pair.paired:

@@ -1,8 +1,10 @@
 """Inspect's `.eval` logs as logs to compare: one attempt a sample and epoch, every scorer's every dimension."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -15,6 +17,7 @@ from geode.redaction import clean_text
 HARNESS = "inspect"
 EVAL_SUFFIX = ".eval"
 TARGET = "target"
+_NAMED = re.compile(rf"(?P<log>.+?{re.escape(EVAL_SUFFIX)})(?:#(?P<sample>.+?)(?:/(?P<epoch>[0-9]+))?)?", re.DOTALL)
 # What of `eval` measures: two logs that differ in it were measured with two rulers. What tells when, where and how fast
 # a log was written is left out; anything else may matter, and is a surrounding.
 _RULER = frozenset({"task", "task_version", "dataset.name", "scorers"})
@@ -67,6 +70,23 @@ def attempt_name(path: Path, sample_id: str, epoch: int) -> str:
     return f"{path}#{sample_id}/{epoch}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedAttempt:
+    """A sample as `geode show` is asked for it. Without an id, the only one of the log is meant."""
+
+    log: Path
+    sample_id: str | None
+    epoch: int
+
+
+def parse_attempt_name(text: str) -> NamedAttempt | None:
+    """Read what `attempt_name` writes, or a log's path alone, or without an epoch; None if it is nothing of these."""
+    found = _NAMED.fullmatch(text)
+    if found is None:
+        return None
+    return NamedAttempt(log=Path(found["log"]), sample_id=found["sample"], epoch=int(found["epoch"] or 1))
+
+
 def _unit(of: Score | Sample) -> Unit:
     return Unit(of.sample_id, f"epoch {of.epoch}")
 
@@ -80,7 +100,7 @@ def _facts(path: Path, sample: Sample, *, measured: bool, by_role: bool) -> Atte
     unread = _unread(path, sample.sample_id, sample.epoch)
     messages = sample.messages()
     of_target = [usage for usage in sample.usage if not by_role or usage.role == TARGET]
-    of_others = [usage for usage in sample.usage if by_role and usage.role != TARGET]
+    of_others = [usage for usage in sample.usage if by_role and usage.role not in {"", TARGET}]
     costs = [usage.cost_usd for usage in of_target if usage.cost_usd is not None]
     return AttemptFacts(
         identity=sample.uuid or unread.identity,

@@ -78,13 +78,20 @@ def _rows(comparison: LogComparison, scores: Sequence[str]) -> Iterator[tuple[Lo
 def _header(comparison: LogComparison) -> Text:
     lines = []
     for log in comparison.logs:
-        when = f", {log.first_start[:16]} to {log.last_start[:16]}" if log.first_start and log.last_start else ""
         invalid = f" ({log.invalid} INVALID)" if log.invalid else ""
-        about = f"{printable(log.subject)}; attempts: {log.attempts}{invalid}{when.replace('T', ' ')}"
+        about = f"{printable(log.subject)}; attempts: {log.attempts}{invalid}{_when(log)}"
         lines.append(Text.assemble((f"{log.letter}  ", "bold"), printable(log.name), "\n   ", (about, "dim")))
     for letters, text in _grouped((pair.letter, _paired(pair)) for pair in comparison.pairs):
         lines.append(Text(f"{comparison.harness}, A and {letters}: {text}"))
     return Text("\n").join(lines)
+
+
+def _when(log: LogSide) -> str:
+    """Return when the attempts began, as the log has it; of one day the date once."""
+    if log.first_start is None or log.last_start is None:
+        return ""
+    first, last = (text[:16].replace("T", " ") for text in (log.first_start, log.last_start))
+    return f", {first}" + (f" to {last[11:] if last[:10] == first[:10] else last}" if last != first else "")
 
 
 def _paired(pair: LogPair) -> str:
@@ -181,7 +188,7 @@ def _legend(comparison: LogComparison, scores: Sequence[str]) -> Text:
         text += "  No interval: no difference varies, or there is one pair."
     if any(row.interval is not None and row.interval.standard_error is None for row in rows):
         text += "  One pair leaves the whole range of a difference."
-    if not all(row.mcnemar for row in rows):
+    if not set(scores) <= set(comparison.passes_and_failures):
         text += "  Whether more is better depends on the score."
     return Text(text, style="dim")
 

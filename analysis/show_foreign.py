@@ -1,6 +1,5 @@
 """One attempt of a foreign log as a person asks for it: what came of it, and the whole conversation as far as told."""
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,14 +10,13 @@ from typing import Any
 from pydantic import JsonValue
 
 from analysis.foreign import LogsRefused, total
-from analysis.foreign_inspect import EVAL_SUFFIX, TARGET, attempt_name
+from analysis.foreign_inspect import TARGET, attempt_name, parse_attempt_name
 from analysis.importers.inspect_eval import EvalLog
 from analysis.importers.inspect_records import EvalStatus, Message, Sample
 from analysis.importers.mcpmark import Attempt, outcome, read_attempt
 from geode.redaction import clean_text
 
 SHOWN_ATTEMPT_SCHEMA = "geode.shown_attempt/1"
-_NAMED = re.compile(rf"(?P<log>.+?{re.escape(EVAL_SUFFIX)})(?:#(?P<sample>.+?)(?:/(?P<epoch>[0-9]+))?)?")
 _NAMES_SHOWN = 10
 
 
@@ -62,7 +60,7 @@ class ForeignView:
 
 def is_foreign(wanted: str) -> bool:
     """Say whether `geode show` is asked for a foreign attempt: `LOG.eval#SAMPLE/EPOCH`, or an MCPMark task folder."""
-    return _NAMED.fullmatch(wanted) is not None or (Path(wanted).expanduser() / "meta.json").is_file()
+    return parse_attempt_name(wanted) is not None or (Path(wanted).expanduser() / "meta.json").is_file()
 
 
 def view_foreign(wanted: str) -> ForeignView:
@@ -72,10 +70,10 @@ def view_foreign(wanted: str) -> ForeignView:
         ArchiveError: if its log cannot be read.
         LogsRefused: if it names no attempt, with those that there are.
     """
-    named = _NAMED.fullmatch(wanted)
+    named = parse_attempt_name(wanted)
     if named is None:
         return _mcpmark_view(Path(wanted).expanduser())
-    return _sample_view(EvalLog.open(Path(named["log"]).expanduser()), named["sample"], int(named["epoch"] or 1))
+    return _sample_view(EvalLog.open(named.log.expanduser()), named.sample_id, named.epoch)
 
 
 def foreign_view_to_json(view: ForeignView) -> dict[str, Any]:

@@ -3,8 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis.foreign import LogsRefused, Unit
+from analysis.foreign_inspect import NamedAttempt, attempt_name, parse_attempt_name
 from analysis.foreign_logs import is_log_path, read_log, read_logs
 from analysis.importers.files import ArchiveError, DamagedArchive, UnknownArchive
 from tests.doubles.evals import ROLES, judged, sample, write_eval
@@ -20,6 +23,21 @@ TALK = [
     {"role": "tool", "content": "no", "function": "look", "tool_call_id": "c1", "error": {"message": "timeout"}},
     {"role": "assistant", "content": "Done."},
 ]
+
+
+@given(st.text(min_size=1), st.integers(0, 10**6))
+def test_what_names_a_sample_is_read_back_whatever_its_id_is(sample_id: str, epoch: int) -> None:
+    """Ids are free text: a slash, a #, digits at the end or a line break must not name another sample."""
+    path = Path("my logs/a.eval")
+    named = NamedAttempt(log=path, sample_id=sample_id, epoch=epoch)
+    assert parse_attempt_name(attempt_name(path, sample_id, epoch)) == named
+
+
+def test_a_sample_can_be_named_by_less() -> None:
+    """The first epoch, or the only sample. What has no log in it names none."""
+    assert parse_attempt_name("a.eval#s1") == NamedAttempt(log=Path("a.eval"), sample_id="s1", epoch=1)
+    assert parse_attempt_name("a.eval") == NamedAttempt(log=Path("a.eval"), sample_id=None, epoch=1)
+    assert [parse_attempt_name(text) for text in ("3fa2c1d9", "a.evaluation", ".eval", "a.eval#")] == [None] * 4
 
 
 def test_a_name_with_a_slash_is_a_path_and_no_other() -> None:
@@ -51,6 +69,14 @@ def test_a_sample_of_inspect_has_the_targets_price_apart_from_the_others(tmp_pat
     assert (facts.turns, facts.tool_calls, facts.tool_errors) == (2, 1, 1)
     assert (facts.identity, facts.shown_as) == ("uuid-s1-1", f"{path}#s1/1")
     assert facts.started_at is not None
+
+
+def test_usage_of_an_unknown_role_is_nobodys_where_there_are_roles(tmp_path: Path) -> None:
+    """A target's and a judge's tokens must not be taken for each other's; without roles there is one spender."""
+    body = {**sample("s1", judged({"calm": 1})), "model_usage": {"acme/worker-1": {"output_tokens": 5}}}
+    for roles, tokens in ((ROLES, None), ({}, 5)):
+        (facts,) = read_log(write_eval(tmp_path / "a.eval", [body], roles=roles)).attempts.values()
+        assert (facts.tokens, facts.other_tokens) == (tokens, None)
 
 
 def test_a_failed_sample_is_invalid_and_one_without_a_grade_is_unscored(tmp_path: Path) -> None:

@@ -50,6 +50,15 @@ def test_no_figure_is_cut_and_names_are_shown_as_they_are(width: int, *, tasks: 
     assert "…" not in text
 
 
+def test_the_head_says_when_the_attempts_began() -> None:
+    """What lies weeks apart is no pair in time. A date that is told twice fills a line."""
+    assert "acme/a; attempts: 4, 2030-01-01 10:00 to 10:03" in screen(*graded())
+    days = [make_log(n, {"calm": {"t0": [1], "t1": [2]}}, minutes=m) for n, m in (("a", 1_440), ("b", 0))]
+    assert "acme/a; attempts: 2, 2030-01-01 10:00 to 2030-01-02 10:00" in screen(*days)
+    assert "acme/b; attempts: 2, 2030-01-01 10:00\n" in screen(*days).replace(" \n", "\n")
+    assert "acme/a; attempts: 4\n" in screen(*graded(start=None))
+
+
 def test_passes_and_failures_stand_task_by_task_with_their_pairs() -> None:
     """What could not be measured is a word in its cell, and no zero."""
     text = screen(*passed())
@@ -58,6 +67,8 @@ def test_passes_and_failures_stand_task_by_task_with_their_pairs() -> None:
     assert row(table, "t3") == ["t3", "unscored", "PASS"]
     assert row(text[text.index("Pairs of passes") :], "pass") == ["pass", "1", "0", "2", "0", "0.5000"]
     assert row(text, "pass")[:5] == ["pass", "3", "1,", "0", "0.33"]
+    assert "Whether more is better" not in " ".join(text.split())
+    assert "Whether more is better" in " ".join(screen(*graded()).split())
 
 
 def test_repeated_attempts_are_counted_in_their_cell() -> None:
