@@ -1,6 +1,7 @@
 """`geode policy`: what would be answered, and why; and a bad file stops every command that would run something."""
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -73,6 +74,30 @@ def test_what_the_project_forbids_counts_and_what_it_allows_is_an_error(root: Pa
     file.write_text("schema: geode.policy/1\nrules: [{allow: shell, command: whoami}]\n")
     ran = policy(root, "check", "git status")
     assert (ran.exit_code, "rules.0: a project's file can only deny and ask" in ran.output) == (2, True)
+
+
+def test_the_readmes_example_means_what_it_says(root: Path) -> None:
+    """It is what people copy."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    block = readme[readme.index("    schema: geode.policy/1") :].split("\n\n", 1)[0]
+    (root / "root" / "policy.yaml").write_text(dedent(block))
+    for command, mode, code in [
+        ("git status -s", "repl", 0),
+        ("git status; whoami", "repl", 3),
+        ("rm -r -f x", "repl", 4),
+        ("env rm -fr x", "repl", 4),
+        ("sh -c 'ls; rm -rf x'", "repl", 4),
+        ("git status", "daemon", 4),
+    ]:
+        assert policy(root, "check", command, "--mode", mode).exit_code == code, command
+    for tool, path, code in [
+        ("write_file", "docs/a/b.md", 0),
+        ("write_file", "docs/uv.lock", 3),
+        ("read_file", "uv.lock", 3),
+        ("read_file", "keys/a.pem", 3),
+        ("read_file", "a", 0),
+    ]:
+        assert policy(root, "check", path, "--tool", tool).exit_code == code, (tool, path)
 
 
 @pytest.mark.parametrize(
