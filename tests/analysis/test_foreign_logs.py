@@ -10,7 +10,7 @@ from analysis.foreign import LogsRefused, Unit
 from analysis.foreign_inspect import NamedAttempt, attempt_name, parse_attempt_name
 from analysis.foreign_logs import is_log_path, read_log, read_logs
 from analysis.importers.files import ArchiveError, DamagedArchive, UnknownArchive
-from tests.doubles.evals import ROLES, judged, sample, write_eval
+from tests.doubles.evals import ROLES, Body, judged, sample, write_eval
 from tests.doubles.foreign_logs import write_mcpmark
 
 USAGE = {
@@ -96,9 +96,11 @@ def test_a_failed_sample_is_invalid_and_one_without_a_grade_is_unscored(tmp_path
 
 def test_the_ruler_of_inspect_is_all_that_measures_and_nothing_of_when_and_how_fast(tmp_path: Path) -> None:
     """Another judge, limit or number of epochs is another measurement; another commit may be."""
-    log = read_log(write_eval(tmp_path / "a.eval", [sample("s1", judged({"calm": 1}))], epochs=2))
+    config: Body = {"message_limit": 40, "max_connections": 8, "log_samples": True}
+    log = read_log(write_eval(tmp_path / "a.eval", [sample("s1", judged({"calm": 1}))], epochs=2, config=config))
     assert log.ruler == {
-        "task": "acme/audit", "dataset.name": "seeds", "config.limit": "10", "config.epochs": "2",
+        "task": "acme/audit", "dataset.name": "seeds",
+        "config.limit": "10", "config.epochs": "2", "config.message_limit": "40",
         "auditor": ROLES["auditor"], "judge": ROLES["judge"],
     }  # fmt: skip
     assert log.surroundings == {"revision.commit": "abc123", "packages.inspect_ai": "0.3.220"}

@@ -76,6 +76,7 @@ def write_eval(
     dataset_samples: int | None = None,
     journalled: int | None = None,
     roles: Mapping[str, str] = ROLES,
+    config: Body | None = None,
     version: int = 2,
     replace: Mapping[str, bytes] | None = None,
 ) -> Path:
@@ -89,7 +90,7 @@ def write_eval(
         "dataset": {"name": "seeds", "samples": len(samples) // epochs if dataset_samples is None else dataset_samples},
         "model": "none/none",
         "model_roles": {role: {"model": model, "config": {}, "args": {}} for role, model in roles.items()},
-        "config": {"limit": 10, "epochs": epochs},
+        "config": {"limit": 10, "epochs": epochs, **(config or {})},
         "revision": {"type": "git", "commit": "abc123"},
         "packages": {"inspect_ai": "0.3.220"},
     }
