@@ -234,7 +234,7 @@ def _spent(log: LogSide, kinds: Sequence[tuple[str, Callable[[LogSpend], float |
 
 def _drift(comparison: LogComparison) -> Text:
     if not comparison.drift:
-        return Text("Drift over time: not tested: no log attempted a task twice at times that it tells.")
+        return Text("Drift over time: not tested: in no log does a task vary over attempts whose times are known.")
     most = comparison.drift[0]
     shown = f"smallest p = {most.p:.4f}, of {len(comparison.drift)} series"
     return Text(f"Drift over time: {'found, see above' if comparison.drifted else 'none found'} ({shown}).")

@@ -136,7 +136,7 @@ def test_the_verdict_and_what_limits_it_stand_on_the_screen() -> None:
     """No log is kept, and the line says why."""
     text = " ".join(screen(*passed()).split())
     assert "B: UNDECIDED: the logs did not run as one interleaved experiment" in text
-    assert "Drift over time: not tested: no log attempted a task twice" in text
+    assert "Drift over time: not tested: in no log does a task vary over attempts" in text
     assert "Beyond these tasks, B: not tested: the logs name no families." in text
     other = make_log("c", {"pass": PASSES[0]}, passes=True, ruler={"judge": "x" * 99 + "end"})
     text = " ".join(screen(*passed(), other).split())
