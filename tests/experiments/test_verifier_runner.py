@@ -253,8 +253,7 @@ def test_an_endless_look_does_not_outlive_a_killed_run_for_long(tmp_path: Path) 
     """It sees no pipe then; its own clock ends it, some time after whoever asked would have."""
     main = "from experiments.suites import verify_file as v; v._ORPHAN_GRACE_S = 0.2; v.serve()"
     asked = verifier(tmp_path / "task", HELD, 0.2).look(tmp_path).model_dump_json()
-    with subprocess.Popen([sys.executable, "-c", main], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        process.stdin.write(asked.encode() + b"\n")
-        process.stdin.flush()
-        assert process.wait(timeout=20) == -signal.SIGALRM
+    done = subprocess.run(
+        [sys.executable, "-c", main], input=f"{asked}\n".encode(), capture_output=True, timeout=20, check=False
+    )
+    assert done.returncode == -signal.SIGALRM

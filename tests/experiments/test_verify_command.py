@@ -137,6 +137,14 @@ def test_in_a_sandbox_what_the_agent_left_cannot_reach_outside(tmp_path: Path) -
     assert command_verifier(reached, tmp_path, 10, bwrap())(workspace).kind is OutcomeKind.FAIL
 
 
+def test_a_workspace_that_no_sandbox_starts_in_is_a_failure(tmp_path: Path) -> None:
+    """It starts in another, so it is what the agent left."""
+    (tmp_path / "poison").touch()
+    outcome = command_verifier("true", tmp_path, 10, saying('[ -e poison ] && exit 1; exec "$@"'))(tmp_path)
+    assert outcome.kind is OutcomeKind.FAIL
+    assert outcome.reasons[0].startswith("verify_command: the command could not be started: sh ended with exit code 1")
+
+
 def test_a_broken_sandbox_measures_nothing(tmp_path: Path) -> None:
     """Nor does a missing one."""
     with pytest.raises(EnvironmentBroken, match="no space"):
