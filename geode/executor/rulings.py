@@ -10,23 +10,19 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from pydantic import JsonValue
-
 from geode.authority import Arguments, DataClass, SafetyLevel
 from geode.executor.patterns import Fit, host_fits, hosts_in, path_fits
 from geode.executor.policy import Authority, Mode, Ruling, rule
 from geode.executor.rules import PlacedRule, Rules, stricter
-from geode.executor.shell.command import JudgedCommand, Reading, read_command
+from geode.executor.shell.command import JudgedCommand, read_command
 from geode.executor.shell.started import program_of
-from geode.executor.shell.syntax import Word
 from geode.executor.standing import OWN_FOLDER, is_own, runs_later
+from geode.executor.touched import Touched, texts_in, touched_by_arguments, touched_by_command
 from geode.tools.spec import ResourceClaim, ToolSpec
 
 _SHELL: Final = "shell"
-_FILE_CLAIM: Final = "file:/workspace/"
-_TREE_CLAIM: Final = "tree"
-_PATH_CHARS_MAX = 1_024
 _SHOWN_CHARS = 80
+_SINKS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 # They change nothing outside of the shell that runs them.
 _FREE = frozenset(
     (
@@ -49,45 +45,6 @@ _FREE = frozenset(
         *("shift", "set", "type"),
     )
 )
-# They only read the files that they name.
-_READERS = frozenset(
-    (
-        *(
-            "cat",
-            "head",
-            "tail",
-            "grep",
-            "egrep",
-            "fgrep",
-            "rg",
-            "wc",
-            "diff",
-            "cmp",
-            "ls",
-            "stat",
-            "file",
-            "nl",
-            "od",
-            "xxd",
-        ),
-        *(
-            "md5sum",
-            "sha1sum",
-            "sha256sum",
-            "cksum",
-            "uniq",
-            "cut",
-            "strings",
-            "jq",
-            "echo",
-            "printf",
-            "test",
-            "[",
-            "cd",
-        ),
-    )
-)
-_GIT_READERS = frozenset(("add", "commit", "diff", "log", "show", "status", "blame", "ls-files", "grep"))
 _PLAIN_URL = re.compile(r"https?://([A-Za-z0-9.-]+)(?::\d{1,5})?(?:[/?#][^\s\\]*)?")
 
 
@@ -110,15 +67,6 @@ class Judged:
 
     stakes: Stakes
     ruling: Ruling
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Touched:
-    """The paths that a call names, relative to the workspace where they lie in it, and its command if it has one."""
-
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    reading: Reading | None = None
 
 
 class Policy:
@@ -160,7 +108,7 @@ class Policy:
             return Ruling(authority=own, reason=ruling.reason, rule=f"modes.{self.mode}: {own}")
         return ruling
 
-    def _ruled(self, spec: ToolSpec, arguments: Arguments, touched: _Touched, stakes: Stakes, base: Ruling) -> Ruling:
+    def _ruled(self, spec: ToolSpec, arguments: Arguments, touched: Touched, stakes: Stakes, base: Ruling) -> Ruling:
         if base.authority is Authority.DENY:
             return base
         for path in touched.writes:
@@ -190,7 +138,7 @@ class Policy:
         reason = "; ".join(dict.fromkeys((*(ask.reason for ask in asks), *stakes.why)))
         return Ruling(authority=Authority.ASK, reason=reason, rule="; ".join(filter(None, (a.rule for a in asks))))
 
-    def _fit(self, placed: PlacedRule, arguments: Arguments, touched: _Touched) -> Fit:
+    def _fit(self, placed: PlacedRule, arguments: Arguments, touched: Touched) -> Fit:
         """Say whether a rule that asks or denies means the call."""
         rule_ = placed.rule
         if rule_.command_pattern is not None:
@@ -201,11 +149,11 @@ class Policy:
             named = (*touched.reads, *touched.writes)
             return Fit.YES if any(path_fits(rule_.path, path) for path in named) else Fit.NO
         if rule_.host is not None:
-            hosts = [host for text in _texts(dict(arguments)) for host in hosts_in(text)]
+            hosts = [host for text in texts_in(dict(arguments)) for host in hosts_in(text)]
             return Fit.YES if any(host_fits(rule_.host, host) for host in hosts) else Fit.NO
         return Fit.YES
 
-    def _doubts(self, touched: _Touched, base: Ruling) -> Iterator[str]:
+    def _doubts(self, touched: Touched, base: Ruling) -> Iterator[str]:
         """Say what somebody should look at in a command that was read."""
         if touched.reading is None:
             return
@@ -214,12 +162,10 @@ class Policy:
             if base.authority is Authority.ASK or doubt.hides:
                 yield doubt.text
         if base.authority is Authority.ASK:
-            yield from (
-                f"it writes {_shown(word.start)}" for word in touched.reading.writes if word.text != "/dev/null"
-            )
+            yield from (f"it writes {_shown(word.start)}" for word in touched.reading.writes if word.text not in _SINKS)
 
     def _lifted(
-        self, spec: ToolSpec, rules: Sequence[PlacedRule], arguments: Arguments, touched: _Touched
+        self, spec: ToolSpec, rules: Sequence[PlacedRule], arguments: Arguments, touched: Touched
     ) -> Ruling | None:
         """Return the ruling of the rules that allow all of the call, or None."""
         allowing = [placed for placed in rules if placed.rule.says is Authority.ALLOW]
@@ -237,7 +183,7 @@ class Policy:
         shown = "; ".join(dict.fromkeys(placed.shown for placed in found))
         return Ruling(authority=Authority.ALLOW, reason="the operator's rules allow it", rule=shown)
 
-    def _stakes(self, spec: ToolSpec, touched: _Touched) -> Stakes:
+    def _stakes(self, spec: ToolSpec, touched: Touched) -> Stakes:
         level, data_class, why = spec.level, spec.data_class, list[str]()
         for path in filter(runs_later, touched.writes):
             level = max(level, SafetyLevel.EXECUTE)
@@ -249,40 +195,14 @@ class Policy:
                     why.append(f"{_shown(path)} holds {kind.name.lower()} data")
         return Stakes(level=level, data_class=data_class, why=tuple(why))
 
-    def _touched(self, spec: ToolSpec, arguments: Arguments, claims: Sequence[ResourceClaim]) -> _Touched:
+    def _touched(self, spec: ToolSpec, arguments: Arguments, claims: Sequence[ResourceClaim]) -> Touched:
         if spec.name == _SHELL:
-            return self._touched_by_command(str(arguments.get("command", "")))
-        command = arguments.get("command", arguments.get("cmd"))
+            command = str(arguments.get("command", ""))
+            return touched_by_command(read_command(command)) if self._must_read(command) else Touched()
+        text = arguments.get("command", arguments.get("cmd"))
         ruled = any(p.rule.command and fnmatchcase(spec.name, p.rule.tool) for p in self._rules.placed)
-        reading = read_command(command) if ruled and isinstance(command, str) else None
-        return replace(self._touched_by_arguments(spec, arguments, claims), reading=reading)
-
-    def _touched_by_arguments(self, spec: ToolSpec, arguments: Arguments, claims: Sequence[ResourceClaim]) -> _Touched:
-        named = arguments.get("path")
-        path = (_below_workspace(named),) if isinstance(named, str) else ()
-        files = [claim for claim in claims if claim.resource.startswith(_FILE_CLAIM)]
-        if files:
-            claimed = {claim: claim.resource.removeprefix(_FILE_CLAIM) for claim in files}
-            writes = tuple(claimed[claim] for claim in files if claim.exclusive)
-            # The name that was given counts beside the file that it leads to.
-            return _Touched(reads=(*claimed.values(), *path), writes=(*writes, *(path if writes else ())))
-        if any(claim.resource == _TREE_CLAIM for claim in claims):
-            return _Touched(reads=path, writes=path if spec.level > SafetyLevel.READ else ())
-        texts = tuple(_below_workspace(text) for text in _texts(dict(arguments)) if len(text) <= _PATH_CHARS_MAX)
-        return _Touched(reads=texts, writes=texts if spec.level > SafetyLevel.READ else ())
-
-    def _touched_by_command(self, command: str) -> _Touched:
-        if not self._must_read(command):
-            return _Touched(reads=(), writes=())
-        reading = read_command(command)
-        writes = [_below_workspace(word.start) for word in reading.writes]
-        reads = [_below_workspace(word.start) for word in reading.reads]
-        for simple in reading.commands:
-            named = [path for word in simple.words[1:] for path in _paths_in(word)]
-            reads += named
-            if not _only_reads(simple):
-                writes += named
-        return _Touched(reads=tuple(reads), writes=tuple(writes), reading=reading)
+        reading = read_command(text) if ruled and isinstance(text, str) else None
+        return replace(touched_by_arguments(spec, arguments, claims), reading=reading)
 
     def _must_read(self, command: str) -> bool:
         """Whether anything that the command holds can change the answer: reading it costs more than all else here."""
@@ -306,7 +226,7 @@ def _means(placed: PlacedRule, command: JudgedCommand) -> bool:
     return pattern is not None and pattern.allows(command.words)
 
 
-def _allows(placed: PlacedRule, arguments: Arguments, touched: _Touched) -> bool:
+def _allows(placed: PlacedRule, arguments: Arguments, touched: Touched) -> bool:
     """Whether an allowing rule means the whole call of a tool other than the shell."""
     rule_ = placed.rule
     if rule_.command is not None:
@@ -320,38 +240,6 @@ def _allows(placed: PlacedRule, arguments: Arguments, touched: _Touched) -> bool
         found = _PLAIN_URL.fullmatch(url) if isinstance(url, str) else None
         return found is not None and host_fits(rule_.host, found[1].rstrip(".").lower())
     return True
-
-
-def _only_reads(command: JudgedCommand) -> bool:
-    program = program_of(command.words[0])
-    if program == "git" and len(command.words) > 1:
-        return command.words[1].text in _GIT_READERS
-    return command.carrier or program in _READERS
-
-
-def _paths_in(word: Word) -> Iterator[str]:
-    """Yield what a word may name as a path: itself, and what stands behind `=` in it."""
-    text = word.start
-    yield _below_workspace(text)
-    if "=" in text:
-        yield _below_workspace(text.partition("=")[2])
-
-
-def _below_workspace(path: str) -> str:
-    parts = path.removeprefix("/workspace").split("/")
-    return "/".join(part for part in parts if part not in ("", "."))
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
-    """Yield every text in a JSON value. Its depth is bounded where arguments are parsed."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
 
 
 def _shown(path: str) -> str:

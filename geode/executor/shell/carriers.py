@@ -54,7 +54,6 @@ CARRIERS: Final = {
             "--replace",
         ),
     ),
-    "!": _Options(),
 }
 
 

@@ -11,7 +11,7 @@ from geode.executor.shell.syntax import Word
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hazards:
-    """Options that make an ordinary program run another. Long ones count by any beginning that is not ambiguous."""
+    """Options that make an ordinary program run another, or write a file. Long ones count by any clear beginning."""
 
     long: tuple[str, ...] = ()
     short: str = ""
@@ -32,7 +32,7 @@ HAZARDS: Final = {
             words=r"[A-Za-z]*[IF][A-Za-z]*",  # options of the old style, without a dash
         ),
     ),
-    "sort": Hazards(long=("--compress-program",)),
+    "sort": Hazards(long=("--compress-program", "--output"), short="o"),
     "split": Hazards(long=("--filter",)),
     "rsync": Hazards(long=("--rsh", "--rsync-path"), short="e"),
     **dict.fromkeys(("scp", "sftp"), Hazards(short="SoF")),
@@ -66,9 +66,9 @@ def check_hazards(name: str, hazards: Hazards, words: Sequence[Word], started: S
             if any(long == option or (len(option) > 3 and long.startswith(option)) for long in hazards.long) or (
                 not text.startswith("--") and set(text[1:]) & set(hazards.short)
             ):
-                started.doubt(f"{name} {option} can run another program")
+                started.doubt(f"{name} {option} can run another program or write a file")
         elif hazards.words and re.fullmatch(hazards.words, text) and (name != "tar" or word is words[0]):
-            started.doubt(f"{name} {text[:40]} can run another program")
+            started.doubt(f"{name} {text[:40]} can run another program or write a file")
 
 
 CANNOT_BE_READ: Final = {

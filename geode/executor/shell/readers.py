@@ -92,7 +92,7 @@ _GIT_HAZARDS: Final = (
         "--open-files-in-pager",
         "--interactive",
     ),
-    "--config",
+    *("--config", "--output"),
 )
 GIT_WITHOUT_EFFECT: Final = ("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--version", "--help")
 _GIT_SHORT: Final = {"clone": "uc", "rebase": "xi", "grep": "O", "add": "ip"}
@@ -124,7 +124,8 @@ def _git(name: str, words: Sequence[Word], started: Started) -> None:
     first = plain[2].text if len(plain) > 2 else ""
     if verb == "bisect" and first == "run":
         started.doubt("git bisect run runs a program")
-    check_hazards(f"git {verb}", Hazards(long=_GIT_HAZARDS, short=_GIT_SHORT.get(verb, "")), plain[2:], started)
+    hazards = Hazards(long=_GIT_HAZARDS, short=_GIT_SHORT.get(verb, ""), words="ext::.*")
+    check_hazards(f"git {verb}", hazards, plain[2:], started)
 
 
 _SED_ADDRESS = r"(?:\d+|\$|/(?:\\.|[^/\\\n])*/I?)"
@@ -177,21 +178,24 @@ def _awk(name: str, words: Sequence[Word], started: Started) -> None:
             return
 
 
+# Flags that change neither which code runs nor what it is made of.
+_PLAIN_FLAGS = re.compile(r"-[uBOqsSEbvd]+")
+
+
 def _interpreter(name: str, words: Sequence[Word], started: Started) -> None:
     """Code in the command line is a program that rules cannot see into; a script is judged by its name."""
+    python = name.startswith("python")
     for word in words[1:]:
         text = word.text
         if text is None:
             started.doubt(f"what {name} runs is made by an expansion")
             return
-        if not text.startswith("-") or text == "-":
-            if text == "-":
-                break
+        if text == "-":
+            break
+        if not text.startswith("-") or text in ("--version", "--help") or (python and text == "-m"):
             return
-        if text in ("--version", "--help", "-V", "-h") or (text == "-m" and name.startswith("python")):
-            return
-        if re.match(r"-[A-Za-z]*[ceEprR]|--(?:eval|print|run|require|import|command)", text):
-            started.doubt(f"{name} {text} runs code that is not read here")
+        if not (python and _PLAIN_FLAGS.fullmatch(text)):
+            started.doubt(f"{name} {text[:40]} may run code that is not read here")
             return
     started.doubt(f"{name} runs what it reads from its input")
 
