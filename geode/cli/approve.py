@@ -22,6 +22,12 @@ _KEPT_ROWS = 8  # what is said around the text
 _ROWS_MIN, _COLUMNS_MIN = 5, 40
 
 
+def person_here() -> "TerminalApprover | None":
+    """Return who approves if a person sees what is asked and can answer: both streams are terminals. Else nobody."""
+    attended = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    return TerminalApprover() if attended else None
+
+
 class TerminalApprover:
     """Asks at a terminal, one call after the other. The end of the input, Ctrl-C, and no terminal mean no.
 

@@ -29,7 +29,7 @@ def ask(
     import asyncio
     import json
 
-    from geode.cli.approve import TerminalApprover
+    from geode.cli.approve import person_here
     from geode.cli.failure import fail
     from geode.cli.mcp_tools import server_tools
     from geode.cli.state import settings_of
@@ -48,7 +48,7 @@ def ask(
         fail("the prompt is empty; say what you want done", 2)
     if not workspace.is_dir():
         fail(f"the workspace {str(workspace)!r} is no folder; name one with --workspace", 2)
-    attended = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    person = person_here()
     services = SharedServices(settings_of(root))
     folder = services.settings.root.sessions / services.clock.ulid()
     place = workspace.resolve()
@@ -56,13 +56,13 @@ def ask(
     async def answer() -> TurnResult:
         async with server_tools(services.settings, place) as extra_tools:
             session = services.create_session(
-                mode=Mode.REPL if attended else Mode.DAEMON,
+                mode=Mode.REPL if person else Mode.DAEMON,
                 scaffold=default_scaffold(),
                 model=model,
                 workspace=place,
                 folder=folder,
                 simulation_key=f"ask/{text}",
-                approver=TerminalApprover() if attended else None,
+                approver=person,
                 extra_tools=extra_tools,
             )
             try:

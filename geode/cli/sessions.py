@@ -43,6 +43,7 @@ def resume(
     """Go on with the unfinished prompt of a session. No effect that ended is run again."""
     import asyncio
 
+    from geode.cli.approve import person_here
     from geode.cli.failure import fail
     from geode.cli.mcp_tools import server_tools
     from geode.cli.state import session_folder, settings_of
@@ -57,7 +58,7 @@ def resume(
 
     async def go_on() -> TurnResult:
         async with server_tools(services.settings, place) as extra_tools:
-            opened = services.reopen_session(folder, place, extra_tools=extra_tools)
+            opened = services.reopen_session(folder, place, approver=person_here(), extra_tools=extra_tools)
             try:
                 return await opened.aresume()
             finally:

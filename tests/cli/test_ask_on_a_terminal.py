@@ -26,19 +26,24 @@ class Asking:
     """One `geode ask` whose standard streams are a terminal."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.root = folder / "root"
         self.root.mkdir()
         (self.root / "policy.yaml").write_text(POLICY)
         (folder / "workspace").mkdir()
         (folder / "workspace" / "notes.txt").write_text("hello")
+        self.start("ask", "Look around")
+
+    def start(self, *arguments: str) -> None:
+        """Start the command on a terminal of its own."""
         self._person, side = pty.openpty()
         self.process = subprocess.Popen(
-            [str(GEODE), "ask", "Look around", "--root", str(self.root), "--workspace", str(folder / "workspace")],
+            [str(GEODE), *arguments, "--root", str(self.root), "--workspace", str(self.folder / "workspace")],
             stdin=side,
             stdout=side,
             stderr=side,
-            env=environment(folder),
-            cwd=folder,
+            env=environment(self.folder),
+            cwd=self.folder,
             start_new_session=True,
         )
         os.close(side)
@@ -117,3 +122,19 @@ def test_ctrl_c_at_the_question_ends_it_at_once_and_nothing_ran(asking: Asking) 
     assert "geode sessions resume" in asking.screen
     (call,) = asking.events("call_ended")
     assert (call["stage"], call["end"]) == ("cancelled", "not_started")
+
+
+@pytest.mark.slow
+def test_a_session_that_is_resumed_at_a_terminal_asks_there(asking: Asking) -> None:
+    """Its mode says that somebody attends, so somebody is asked."""
+    asking.until(QUESTION)
+    asking.process.send_signal(signal.SIGINT)
+    asking.ended()
+    asking.close()
+    (session,) = (asking.root / "sessions").iterdir()
+    (asking.root / "policy.yaml").write_text(POLICY.replace("list_files", "search"))
+    asking.start("sessions", "resume", session.name)
+    asking.until(QUESTION)
+    asking.type("y\n")
+    asking.ended()
+    assert [approval["answer"] for approval in asking.events("approval_decided")] == ["once"]
