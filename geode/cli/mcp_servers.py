@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from geode.config.settings import Settings
     from geode.tools.mcp.manager import MCPServerManager
     from geode.tools.mcp.offer import ToolRow
-    from geode.tools.mcp.settings import HttpServer, StdioServer
+    from geode.tools.mcp.settings import HttpServer, StdioServer, ToolPolicy
     from geode.tools.mcp.sources import FoundServers
     from geode.tools.mcp.trust import TrustStore
 
 _ROOT = typer.Option(None, "--root", help="The state root; by default GEODE_HOME, or ~/.geode.")
 _WORKSPACE = typer.Option(Path(), help="The project's folder; its servers stand in .geode/mcp.yaml.")
 _EXTRA = "  "
+_SCHEMA_CHARS_MAX = 2_000
 
 
 def register(app: typer.Typer) -> None:
@@ -38,11 +39,9 @@ def list_servers(workspace: Path = _WORKSPACE, root: Path = _ROOT) -> None:
     for problem in found.problems:
         tell(problem)
     for server in found.servers:
-        typer.echo(f"{server.name}  {_reached(server.settings)}  ({server.source})")
+        _say(f"{server.name}  {_reached(server.settings)}  ({server.source})")
         for tool, policy in server.settings.tools.items():
-            typer.echo(
-                f"{_EXTRA}{ascii(tool)[1:-1]}  {policy.level.name.lower()}, {policy.data_class.name.lower()} data"
-            )
+            _say(f"{_EXTRA}{tool}  {_may(policy)}")
     if not found.servers:
         typer.echo(f"no server; name one in {settings.root.mcp_settings}", err=True)
 
@@ -93,9 +92,9 @@ def trust(
     if project is not None and not project.is_trusted:
         typer.echo(f"{project.path} would add these servers:")
         for name, server in project.content.servers.items():
-            typer.echo(f"{_EXTRA}{name}  {_reached(server)}")
+            _say(f"{_EXTRA}{name}  {_reached(server)}")
             for tool, policy in server.tools.items():
-                typer.echo(f"{_EXTRA * 2}{ascii(tool)[1:-1]}  {policy.level.name.lower()}")
+                _say(f"{_EXTRA * 2}{tool}  {_may(policy)}")
         if not _agreed("Start them in this project from now on?", yes=yes):
             fail("nothing was trusted", 2)
         trusted.trust_file(project.path, project.digest)
@@ -145,27 +144,41 @@ def _reached(server: "StdioServer | HttpServer") -> str:
         taken = f", headers from {', '.join(server.headers_from.values())}" if server.headers_from else ""
         return f"{server.url}{taken}"
     taken = f", with {', '.join(server.environment_from.values())}" if server.environment_from else ""
-    return f"{' '.join(server.command)!a}{taken}"
+    return f"{' '.join(server.command)}{taken}"
 
 
 def _show(row: "ToolRow") -> None:
-    """Show a tool as its server describes it, in letters that a terminal cannot be steered by."""
+    """Show a tool as its server describes it."""
+    import json
+
     from geode.tools.mcp.offer import Standing
 
     lines = [f"{row.server.name}  {row.tool}  {row.standing.value}" + (f"  as {row.name}" if row.name else "")]
     if row.policy is not None:
-        lines.append(f"{_EXTRA}may: {row.policy.level.name.lower()}, {row.policy.data_class.name.lower()} data")
+        lines.append(f"{_EXTRA}may: {_may(row.policy)}")
     if row.standing is not Standing.READY and row.detail:
         lines += [f"{_EXTRA}{line}" for line in row.detail.splitlines()]
     if row.listed is not None and row.standing in (Standing.UNAPPROVED, Standing.UNDECLARED):
         lines += [f"{_EXTRA}it says: {line}" for line in row.listed.description.splitlines()]
+        lines.append(f"{_EXTRA}it takes: {json.dumps(row.listed.input_schema, ensure_ascii=False)[:_SCHEMA_CHARS_MAX]}")
         if row.listed.hints:
             lines.append(f"{_EXTRA}it claims, which gives no right: {', '.join(row.listed.hints)}")
     if row.standing is Standing.UNDECLARED:
         lines.append(f"{_EXTRA}to declare it, add to {row.server.source}, under servers.{row.server.name}.tools:")
         lines.append(f'{_EXTRA * 2}"{row.tool}": {{level: external, data_class: personal}}')
-    for line in lines:
-        typer.echo(ascii(line)[1:-1])
+    _say("\n".join(lines))
+
+
+def _may(policy: "ToolPolicy") -> str:
+    return f"{policy.level.name.lower()}, {policy.data_class.name.lower()} data"
+
+
+def _say(text: str) -> None:
+    """Print what others wrote, so that a terminal cannot be steered by it and a reader not be deceived."""
+    from geode.cli.shown import shown
+
+    spelled = shown(text)
+    typer.echo("\n".join((*spelled.lines, *(f"{_EXTRA}note: {warning}" for warning in spelled.warnings))))
 
 
 def _agreed(question: str, *, yes: bool) -> bool:

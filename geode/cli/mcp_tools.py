@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 
 def tell(text: str) -> None:
-    """Say it on standard error. Servers have a part in such texts, so nothing that steers a terminal goes through."""
-    typer.echo("\n".join(ascii(line)[1:-1] for line in text.splitlines()), err=True)
+    """Say it on standard error. Servers have a part in such texts, so what does not print is spelled out."""
+    from geode.cli.shown import shown
+
+    typer.echo("\n".join(shown(text).lines), err=True)
 
 
 @asynccontextmanager

@@ -49,6 +49,7 @@ def test_an_owner_sees_what_is_missing_and_approves_it(root: Path) -> None:
     assert unapproved.code == 1
     assert "wire  echo  not approved" in unapproved.out
     assert "it says: Echo." in unapproved.out
+    assert 'it takes: {"type": "object"' in unapproved.out, "A11: what a schema holds is looked at, too"
     nobody = run(root, "trust")
     assert (nobody.code, "nobody is there to be asked" in nobody.err) == (2, True)
     assert run(root, "trust", "--yes").out.endswith("1 tools approved\n")

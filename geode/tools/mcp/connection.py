@@ -58,6 +58,7 @@ class Connection:
         self._wake, self._current = asyncio.Event(), asyncio.Event()
         self._lost = self._closing = False
         self._changes_heard = 0
+        self._fingerprints: dict[str, str] | None = None  # of the last list, also that of an earlier life
 
     async def start(self) -> None:
         """Start or reach the server and read its tools, within its time.
@@ -163,18 +164,18 @@ class Connection:
                 self._wake.clear()
             if self._closing or self._lost:
                 return
-            before = self.tools
             async with asyncio.timeout(LIST_TIMEOUT_S):
                 await self._read_tools(session)
-            if _fingerprints(before) != _fingerprints(self.tools):
-                self._changed()
         raise BadListing(f"it changed its list of tools {RELISTS_MAX} times")
 
     async def _read_tools(self, session: ServerSession) -> None:
-        heard = self._changes_heard
+        heard, before = self._changes_heard, self._fingerprints
         self.tools = {tool.name: tool for tool in await session.list_tools()}
+        self._fingerprints = {name: tool.fingerprint for name, tool in self.tools.items()}
         if heard == self._changes_heard:
             self._current.set()
+        if before is not None and before != self._fingerprints:
+            self._changed()
 
     def _streams(self) -> AbstractAsyncContextManager[tuple[Any, Any]]:
         settings = self.server.settings
@@ -210,10 +211,6 @@ class Connection:
         if not done:
             owner.cancel()
             await asyncio.wait({owner}, timeout=CLOSE_TIMEOUT_S)
-
-
-def _fingerprints(tools: Mapping[str, ListedTool]) -> dict[str, str]:
-    return {name: tool.fingerprint for name, tool in tools.items()}
 
 
 def _in_words(error: BaseException) -> str:

@@ -167,6 +167,19 @@ async def test_a_dead_server_is_started_again_for_the_next_call_and_no_more_ofte
         assert len(server.effects) == 2
 
 
+async def test_a_server_that_comes_back_with_other_tools_is_not_called_by_the_old_plan(tmp_path: Path) -> None:
+    """A08: dying is one more way to change a tool that was approved."""
+    async with started(tmp_path, wire_server(tmp_path, "comes back different")) as server:
+        frozen = server.specs["odd__echo"].handler
+        with pytest.raises(CallUnanswered):
+            await frozen({})
+        with pytest.raises(ToolFailed, match="has changed the tool 'echo'"):
+            await frozen({})
+        assert len(server.effects) == 1
+        assert server.manager.generation == 2
+        assert server.specs == {}
+
+
 async def test_calls_side_by_side_start_a_dead_server_once(tmp_path: Path) -> None:
     """Two calls that find it dead must not each start one of their own."""
     async with started(tmp_path, wire_server(tmp_path, "leaves a child")) as server:
