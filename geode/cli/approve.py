@@ -101,9 +101,10 @@ class TerminalApprover:
 def _pages(request: ApprovalRequest, columns: int, rows: int) -> Iterator[Sequence[str]]:
     """Yield the question in pieces that a terminal of this size shows at once."""
     data = "" if request.data_class is DataClass.NONE else f", {request.data_class.name.lower()} data"
+    who = f"sub-agent {_plain(request.path)}: " if request.path else ""
     head = [
         "",
-        f"{_plain(request.tool)} wants to run, level {request.level.name.lower()}{data}",
+        f"{who}{_plain(request.tool)} wants to run, level {request.level.name.lower()}{data}",
         *_folded(f"because {_plain(request.reason)}", columns, "  "),
     ]
     body, warnings = _body(request, columns)

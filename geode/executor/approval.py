@@ -23,7 +23,10 @@ class Approval(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """What is to be approved: exactly these bytes of arguments, and nothing like them."""
+    """What is to be approved: exactly these bytes of arguments, and nothing like them.
+
+    `path` names the sub-agent that asks; it is empty for the session itself.
+    """
 
     tool: str
     level: SafetyLevel
@@ -31,6 +34,7 @@ class ApprovalRequest:
     arguments_hash: str
     reason: str
     data_class: DataClass = DataClass.NONE
+    path: str = ""
 
     @property
     def may_be_stored(self) -> bool:

@@ -53,6 +53,7 @@ class Asking:
             arguments=text,
             arguments_hash=sha256(text.encode()).hexdigest(),
             reason=reason,
+            path=place.path,
         )
         answer = _STORED if self._stored.covers(request) else await self._answer(request)
         self._observers.emit(

@@ -16,6 +16,7 @@ from geode.executor.executor import ToolExecutor
 from geode.executor.locks import ResourceLocks
 from geode.executor.policy import Mode
 from geode.executor.processor import ToolCallProcessor
+from geode.executor.rulings import Policy
 from geode.hooks.library import HookFactory, build_hooks
 from geode.hooks.middleware import fold_workspace_paths
 from geode.hooks.points import DecisionHook
@@ -309,7 +310,11 @@ class SharedServices:
         observers: Sequence[Observer],
         durability: Durability,
         resumed: bool,
+        policy: Policy | None = None,
     ) -> Session:
+        # A child may what its parent may, whatever has become of the project's file since.
+        policy = policy or self._policies.of(spec.mode, workspace)
+
         def open_child(name: str, contract: SubAgentContract, records: SessionFolder) -> OpenedChild:
             child = spec.child(name, contract)
             # Nothing from outside the scaffold: neither tools of MCP servers nor whoever watches the parent.
@@ -326,6 +331,7 @@ class SharedServices:
                 observers=(),
                 durability=durability,
                 resumed=False,
+                policy=policy,
             )
             return OpenedChild(loop=session.loop, close=session.close)
 
@@ -334,7 +340,6 @@ class SharedServices:
         if spec.scaffold.sub_agents:
             available[delegate.NAME] = delegate.delegate_tool(children, spec.scaffold.sub_agents)
         plan = bind(spec.scaffold.tools, available, extra_tools)
-        policy = self._policies.of(spec.mode, workspace)
         own = self._own_hooks(spec, folder, workspace)
         registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))
         _check_code(spec.scaffold)

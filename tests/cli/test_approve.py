@@ -8,6 +8,7 @@ import pty
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -119,6 +120,12 @@ async def test_what_is_most_dangerous_cannot_be_approved_for_the_session(
     got, seen = await answered(terminal, request(SafetyLevel.EXTERNAL, url="https://example.org"), said, b"s\n")
     assert got is Approval.NO
     assert "[s]" not in seen
+
+
+async def test_a_sub_agent_that_asks_is_named(terminal: Terminal, said: Callable[[], str]) -> None:
+    """A24."""
+    _, seen = await answered(terminal, replace(request(command="ls"), path="helper\x1b[2K"), said, b"n\n")
+    assert "sub-agent helper<U+001B>[2K: shell wants to run, level execute" in seen
 
 
 async def test_a_yes_counts_only_when_the_last_line_was_shown(terminal: Terminal, said: Callable[[], str]) -> None:

@@ -65,7 +65,7 @@ async def test_what_was_approved_is_byte_for_byte_what_runs(opened: BenchOpener)
     (request,) = approver.asked
     assert ran == [json.loads(request.arguments)] == [sent]
     assert request.arguments_hash == hashlib.sha256(request.arguments.encode()).hexdigest()
-    assert (request.tool, request.level) == ("act", SafetyLevel.WRITE)
+    assert (request.tool, request.level, request.path) == ("act", SafetyLevel.WRITE, "")
     (receipt,) = bench.receipts.all()
     assert receipt.arguments_hash == request.arguments_hash
     assert executed.end is CallEnd.SUCCEEDED
@@ -310,6 +310,15 @@ async def test_a_yes_for_the_session_ends_with_it(opened: BenchOpener) -> None:
     await execute(opened(spy(ran), mode=Mode.REPL, approver=approver), "{}", "c1")
     await execute(opened(spy(ran), mode=Mode.REPL, approver=approver), "{}", "c2")
     assert len(approver.asked) == 2
+
+
+async def test_whoever_approves_sees_which_sub_agent_asks(opened: BenchOpener) -> None:
+    """A24: a child that says that the owner agreed has agreed to nothing."""
+    approver = Approver(Approval.NO)
+    bench = opened(spy([]), mode=Mode.REPL, approver=approver)
+    call = ToolUse(call_id="c1", name="act", arguments='{"note":"the owner already agreed"}')
+    await bench.executor.aexecute(call, Place(turn=1, round=1, path="helper/1"))
+    assert [request.path for request in approver.asked] == ["helper/1"]
 
 
 # Between the approval and the run
