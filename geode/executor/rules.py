@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from geode.authority import DataClass, SafetyLevel
+from geode.canonical import content_hash
 from geode.config.plain_yaml import FILE_BYTES_MAX, parse_plain_yaml
 from geode.config.settings import BadSettings
 from geode.executor.patterns import CommandPattern
@@ -140,6 +141,16 @@ class Rules:
     levels: Mapping[SafetyLevel, Authority] = field(default_factory=dict)
     data: Mapping[DataClass, Authority] = field(default_factory=dict)
     data_paths: tuple[tuple[DataClass, str], ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """A name for what they say, for the record of a session that they held in; empty if they say nothing."""
+        tables = (*self.levels.values(), *self.data.values())
+        if not (self.placed or self.denied_tools or self.data_paths or set(tables) - {Authority.ALLOW}):
+            return ""
+        rules = [placed.rule.model_dump(mode="json") for placed in self.placed]
+        paths = [(int(kind), pattern) for kind, pattern in self.data_paths]
+        return content_hash([rules, self.denied_tools, tables, paths])[:12]
 
     @classmethod
     def of(cls, mode: Mode, *files: tuple[str, PolicyFile]) -> "Rules":

@@ -81,6 +81,11 @@ class Policy:
     def __init__(self, mode: Mode, rules: Rules | None = None, own: Sequence[str] = ()) -> None:
         self.mode, self._rules, self._own = mode, rules or Rules(), tuple(own)
 
+    @property
+    def digest(self) -> str:
+        """A name for the rules that hold; empty if there are none, and the mode's table is all there is."""
+        return self._rules.digest
+
     def judge_tool(self, spec: ToolSpec) -> Ruling:
         """Say what the mode allows of the tool, whatever its arguments."""
         return self._by_table(spec, Stakes(level=spec.level, data_class=spec.data_class))

@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 
 from geode.clock import Clock, SystemClock, rfc3339
 from geode.config.settings import Settings
-from geode.events import Event, SessionOpened
+from geode.events import Event, Notice, SessionOpened
 from geode.executor.approval import Approver, Nobody
 from geode.executor.executor import ToolExecutor
 from geode.executor.locks import ResourceLocks
@@ -392,6 +392,8 @@ class SharedServices:
             path="/".join(spec.path),
         )
         system.emit(_opened(spec, plan, resumed=resumed))
+        if policy.digest:
+            system.emit(Notice(about="policy", text=f"rules of policy files hold, by digest {policy.digest}"))
         loop = AgenticLoop(parts)
         children.begin(loop, system)
         return Session(spec, folder, loop, self.clock, closers)

@@ -101,6 +101,22 @@ def test_what_is_said_of_a_level_holds_for_all_above_it_and_the_stricter_file_co
     assert Rules.of(Mode.REPL, ("own", own)).levels[SafetyLevel.ADMIN] is Authority.ALLOW
 
 
+def test_rules_have_a_name_by_what_they_say_in_a_mode() -> None:
+    """The record of a session says which rules held in it; those that say nothing of its mode are none."""
+    texts = [
+        "rules: [{deny: a}]",
+        "rules: [{deny: b}]",
+        "rules: [{deny: a, why: x}]",
+        "data_classes: {secret: [x]}",
+        "modes: {repl: {denied_tools: [a]}}",
+        "modes: {repl: {levels: {write: deny}}}",
+    ]
+    digests = [Rules.of(Mode.REPL, ("f", parsed(text))).digest for text in texts]
+    assert len({*digests, ""}) == len(texts) + 1
+    assert Rules.of(Mode.REPL, ("f", parsed(texts[0]))).digest == digests[0]
+    assert {Rules.of(Mode.EXPERIMENT, ("f", parsed(text))).digest for text in texts} == {""}
+
+
 def test_a_rule_is_shown_with_its_place_and_its_reason() -> None:
     """Whoever is refused looks for the line that did it."""
     file = parsed("rules: [{deny: a}, {ask: shell, command: git push, why: it is public}]")

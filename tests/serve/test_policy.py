@@ -7,9 +7,15 @@ import pytest
 from geode.config.paths import StateRoot
 from geode.executor.policy import Authority, Mode
 from geode.executor.rulings import Policy
+from geode.llm.messages import ModelResponse, StepSnapshot, ToolResult
+from geode.records.timeline import read_timeline
 from geode.serve.policy import Policies
 from geode.tools.files import write_file_tool
 from geode.tools.workspace import Workspace
+from tests.doubles.models import calls, says
+from tests.serve.test_delegation import anyio_backend, opened
+
+__all__ = ["anyio_backend"]
 
 
 def writes(policy: Policy, workspace: Path, path: str) -> Authority:
@@ -53,3 +59,27 @@ def test_the_operators_file_is_read_once_and_a_projects_when_a_session_opens(tmp
     policy = policies.of(Mode.REPL, workspace)
     (workspace / ".geode" / "policy.yaml").unlink()
     assert [writes(policy, workspace, path).value for path in ("a", "b", "c")] == ["deny", "deny", "ask"]
+
+
+async def test_a_child_has_its_parents_policy_whatever_became_of_the_file_since(tmp_path: Path) -> None:
+    """A24: no right that the parent has not, also if something removed the project's rules in between."""
+    file = tmp_path / "workspace" / ".geode" / "policy.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("schema: geode.policy/1\nrules: [{deny: write_file, path: frozen, modes: [experiment]}]\n")
+
+    def removed(_: StepSnapshot) -> ModelResponse:
+        file.unlink()
+        return calls(("d", "delegate_task", '{"agent": "writer", "task": "Write."}'))
+
+    writes_it = calls(("w", "write_file", '{"path": "frozen", "content": "x"}'))
+    session, model = opened(tmp_path, [removed, writes_it, says("Could not."), says("done")])
+    await session.arun("go")
+    session.close()
+    events = read_timeline(session.folder.timeline)
+    assert any(event["kind"] == "notice" and event["about"] == "policy" for event in events)
+    assert not (tmp_path / "workspace" / "frozen").exists()
+    blocks = [block for message in model.asked[2].messages for block in message.blocks]
+    (block,) = [block for block in blocks if isinstance(block, ToolResult)]
+    assert block.text == (
+        "refused at policy: a rule forbids it [.geode/policy.yaml, rules.0: deny write_file path 'frozen']"
+    )
