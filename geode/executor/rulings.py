@@ -22,27 +22,13 @@ from geode.tools.spec import ResourceClaim, ToolSpec
 
 _SHELL: Final = "shell"
 _SHOWN_CHARS = 80
+_RULES_SHOWN = 3
 _SINKS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
 # They change nothing outside of the shell that runs them.
 _FREE = frozenset(
     (
-        *(
-            ":",
-            "true",
-            "false",
-            "cd",
-            "pwd",
-            "echo",
-            "printf",
-            "test",
-            "[",
-            "exit",
-            "return",
-            "break",
-            "continue",
-            "wait",
-        ),
-        *("shift", "set", "type"),
+        *(":", "true", "false", "cd", "pwd", "echo", "printf", "test", "[", "type", "set", "shift", "wait"),
+        *("exit", "return", "break", "continue"),
     )
 )
 _PLAIN_URL = re.compile(r"https?://([A-Za-z0-9.-]+)(?::\d{1,5})?(?:[/?#][^\s\\]*)?")
@@ -141,7 +127,7 @@ class Policy:
         if not asks:
             return base
         reason = "; ".join(dict.fromkeys((*(ask.reason for ask in asks), *stakes.why)))
-        return Ruling(authority=Authority.ASK, reason=reason, rule="; ".join(filter(None, (a.rule for a in asks))))
+        return Ruling(authority=Authority.ASK, reason=reason, rule=_some([ask.rule for ask in asks if ask.rule]))
 
     def _fit(self, placed: PlacedRule, arguments: Arguments, touched: Touched) -> Fit:
         """Say whether a rule that asks or denies means the call."""
@@ -185,7 +171,7 @@ class Policy:
                 found += [by] if by is not None else []
         if not found:
             return None
-        shown = "; ".join(dict.fromkeys(placed.shown for placed in found))
+        shown = _some([placed.shown for placed in found])
         return Ruling(authority=Authority.ALLOW, reason="the operator's rules allow it", rule=shown)
 
     def _stakes(self, spec: ToolSpec, touched: Touched) -> Stakes:
@@ -220,6 +206,13 @@ class Policy:
 
     def _names_own(self, command: str) -> bool:
         return any(name in command for name in (OWN_FOLDER, *self._own))
+
+
+def _some(rules: Sequence[str]) -> str:
+    """Return the first of several rules; a command that nobody can name may be what each of them means."""
+    names = list(dict.fromkeys(rules))
+    more = f"; and {len(names) - _RULES_SHOWN} more" if len(names) > _RULES_SHOWN else ""
+    return "; ".join(names[:_RULES_SHOWN]) + more
 
 
 def _refused_by(placed: PlacedRule) -> str:

@@ -179,6 +179,14 @@ def test_a_command_that_is_long_or_deep_asks(text: str) -> None:
     assert judged(text).authority is Authority.ASK
 
 
+def test_of_many_rules_that_a_command_may_mean_three_are_named() -> None:
+    """Whoever is asked reads them."""
+    rules = [{"deny": "shell", "command": f"tool{number}"} for number in range(20)]
+    ruling = judged("$x", policy(rules))
+    assert ruling.rule.count("rules.") == 3
+    assert ruling.rule.endswith("; and 17 more")
+
+
 # Where the mode allows every command
 
 EXPERIMENT = policy([{"deny": "shell", "command": "curl", "modes": ["experiment"]}], Mode.EXPERIMENT)

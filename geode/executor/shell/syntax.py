@@ -16,7 +16,7 @@ from typing import Any, Final
 
 TEXT_CHARS_MAX = 10_000
 COMMANDS_MAX = 32
-_PARSER_TIMEOUT_S = 2.0
+_PARSER_TIMEOUT_S = 10.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # An escaped letter, or what some shell makes other words of: a pattern, braces, somebody's home.
 _SPECIAL = re.compile(r"\\.|[*?\[~]|\{(?!\})", re.DOTALL)
