@@ -58,7 +58,18 @@ class VerifierRunner:
 
     def start(self, verify: Verifier) -> None:
         """Start the other process if `verify` looks from there, so that it is ready when it is asked."""
-        if isinstance(verify, FileVerifier) and (self._child is None or self._child.poll() is not None):
+        if isinstance(verify, FileVerifier):
+            with suppress(OSError):  # which is told when it is asked
+                self._started()
+
+    def close(self) -> None:
+        """End the other process, and whatever verifiers have left running in it."""
+        if self._end is not None:
+            self._end()
+        self._child, self._end, self._ready, self._cpu_s = None, None, False, 0.0
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._child is None or self._child.poll() is not None:
             self.close()
             self._child = subprocess.Popen(  # noqa: S603  (this interpreter)
                 (sys.executable, "-P", "-c", _MAIN, json.dumps(sys.path)),
@@ -68,27 +79,24 @@ class VerifierRunner:
                 start_new_session=True,
             )
             self._end = weakref.finalize(self, _ended, self._child)
-
-    def close(self) -> None:
-        """End the other process, and whatever verifiers have left running in it."""
-        if self._end is not None:
-            self._end()
-        self._child, self._end, self._ready, self._cpu_s = None, None, False, 0.0
+        return self._child
 
     async def _look(self, verify: FileVerifier, workspace: Path) -> Outcome:
-        self.start(verify)
-        assert self._child is not None
+        try:
+            child = self._started()
+        except OSError as error:
+            raise VerifierBroke(f"its process cannot be started: {error}", error.errno) from error
         answer: bytes | None = None
         try:
             if not self._ready:
-                self._ready = await _line(self._child, _START_LIMIT_S) == READY
+                self._ready = await _line(child, _START_LIMIT_S) == READY
             if not self._ready:
-                raise VerifierBroke("the process that verifiers look from does not start")
-            _ask(self._child, verify.look(workspace).model_dump_json().encode() + b"\n")
-            answer = await _line(self._child, verify.time_limit_s)
+                raise VerifierBroke("its process does not start")
+            _ask(child, verify.look(workspace).model_dump_json().encode() + b"\n")
+            answer = await _line(child, verify.time_limit_s)
         finally:
             if not answer:
-                how = await self._stopped()
+                how = await self._stopped(child)
         if answer is None:
             raise VerifierBroke(f"it did not end within {verify.time_limit_s:g} s")
         if not answer:
@@ -99,10 +107,8 @@ class VerifierRunner:
             raise VerifierBroke(seen.broke, seen.errno)
         return seen.outcome
 
-    async def _stopped(self) -> str:
+    async def _stopped(self, child: subprocess.Popen[bytes]) -> str:
         """End the other process, with a moment to clean up, and say how it ended."""
-        child = self._child
-        assert child is not None
         try:
             with suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGTERM)

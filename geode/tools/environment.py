@@ -253,6 +253,8 @@ class CommandEnvironment(BaseModel):
                 return str(failure)
             if finished.exit_code == 0 and token in capture.text() and (folder / "from_inside").exists():
                 return ""
+            if finished.exit_code is None:
+                return f"{self.command[0]} starts, but a small command in it did not end within {_PROBE_LIMIT_S:g} s"
             return (
                 f"{self.command[0]} starts, but in it {self.workspace} is not the folder {{workspace}}, or cannot be"
                 f" written ({_shown(capture.text(), {str(folder): '{workspace}'})}); bind it there, or say with"

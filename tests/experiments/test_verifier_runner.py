@@ -221,6 +221,17 @@ async def test_a_process_that_died_meanwhile_is_started_again(runner: VerifierRu
     assert await runner.outcome(verifier(tmp_path, FINE), tmp_path) == PASSED
 
 
+async def test_a_machine_that_starts_no_process_breaks_the_look_only(
+    runner: VerifierRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without memory for another process nothing is known of the agent; the run goes on."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no_python"))
+    fine = verifier(tmp_path / "task", FINE)
+    runner.start(fine)
+    with pytest.raises(VerifierBroke, match=r"its process cannot be started: .*No such file"):
+        await runner.outcome(fine, tmp_path)
+
+
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path

@@ -285,6 +285,14 @@ async def test_a_sandbox_without_the_workspace_is_found_before_anything_runs(roo
     assert str(root.parent) not in await read_only.problem()
 
 
+async def test_a_sandbox_that_does_not_end_with_its_command_is_found(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every call would last until its time limit."""
+    monkeypatch.setattr("geode.tools.environment._PROBE_LIMIT_S", 0.5)
+    assert "did not end within 0.5 s" in await saying('"$@"; sleep 60').problem()
+
+
 async def test_a_moment_s_trouble_is_tried_again_and_the_command_runs_once(root: Path) -> None:
     """Nothing of it had begun, so a second try repeats no effect."""
     trouble = saying(f'mkdir "{root}/tried" 2>/dev/null && exit 125; exec "$@"')
