@@ -161,7 +161,8 @@ def _budget_lines(preview: Preview) -> Iterator[str]:
     }
     for key, (cap, range_, held) in caps.items():
         if cap is not None and found.episodes:
-            yield f"Budget of this command: budget.{key}={cap:g}; {_whether_enough(cap, range_, held)}."
+            enough = _whether_enough(cap, None if found.unknown else range_, held)
+            yield f"Budget of this command: budget.{key}={cap:g}; {enough}."
 
 
 def _whether_enough(cap: float, needed: Range | None, held: float) -> str:

@@ -116,6 +116,8 @@ def test_a_budget_is_held_against_the_forecast_and_one_worst_case(preview: Previ
     assert f"budget.calls={calls}; {told}" in text(replace(preview, budget=BudgetChoice(calls=calls)))
     unknown = replace(preview, budget=BudgetChoice(calls=calls), forecast=NOTHING)
     assert "nobody knows whether that is enough" in text(unknown)
+    partly = replace(preview, budget=BudgetChoice(calls=calls), forecast=replace(KNOWN, same_task=2))
+    assert "nobody knows whether that is enough" in text(partly)
 
 
 def test_what_can_be_detected_is_told_with_what_less_would_need(preview: Preview) -> None:
