@@ -119,7 +119,8 @@ def print_preview(preview: Preview, console: Console) -> None:
         _say(console, line)
     for line in detectable_lines(preview.detectable) if preview.detectable else ():
         _say(console, line)
-    _say(console, f"{plan.to_run} episodes in {len(plan.blocks)} blocks would run. Nothing was run.")
+    ending = "would run" if not refused else f"are to run, and {sum(refused.values())} are refused, so that none would"
+    _say(console, f"{plan.to_run} episodes in {len(plan.blocks)} blocks {ending}. Nothing was run.")
 
 
 def _say(console: Console, text: str) -> None:

@@ -134,6 +134,13 @@ def test_what_can_be_detected_is_told_with_what_less_would_need(preview: Preview
     assert "spread by 10.0 points, as they did so far" in text(replace(preview, detectable=spread))
 
 
+def test_one_refused_episode_keeps_all_from_running_and_the_plan_says_so(preview: Preview) -> None:
+    (episode, *_) = preview.plan.blocks[0].episodes
+    assert "8 episodes in 4 blocks would run. Nothing was run." in text(preview)
+    refused = text(replace(preview, refusals=(Refusal(reason="why", episodes=(episode,)),)))
+    assert "8 episodes in 4 blocks are to run, and 1 are refused, so that none would. Nothing was run." in refused
+
+
 def test_json_has_what_the_words_say(preview: Preview) -> None:
     episodes = tuple(episode for block in preview.plan.blocks for episode in block.episodes)
     body = preview_to_json(
