@@ -185,18 +185,20 @@ def _usage_table(comparison: Comparison) -> Table:
 
 def _task_table(comparison: Comparison, width: int) -> Table:
     """Return a row a task, or, where that is too wide to copy a key from, a row a task and variant."""
-    table = _table()
-    table.add_column("task", overflow="fold", min_width=_NAME_WIDTH_MIN, vertical="bottom")
-    headers = [_BREAK.sub("\n", row.name) for row in comparison.rows]
-    columns = [max(_SHORT_KEY_DIGITS, *map(len, header.split("\n"))) for header in headers]
-    if max(len(task.task_id) for task in comparison.tasks) + sum(column + 2 for column in columns) > width:
+    names = [Text.assemble(task.task_id, (f"\n{task.family}", "dim")) for task in comparison.tasks]
+    columns = [
+        [Text(_BREAK.sub("\n", row.name)), *(_figure(task.cells[place]) for task in comparison.tasks)]
+        for place, row in enumerate(comparison.rows)
+    ]
+    widths = [max(len(line) for text in texts for line in text.plain.split("\n")) for texts in (names, *columns)]
+    if max(widths[0], _NAME_WIDTH_MIN) + sum(column + 2 for column in widths[1:]) > width:
         return _task_list(comparison)
-    for header in headers:
+    table = _table()
+    table.add_column("task", overflow="fold", min_width=_NAME_WIDTH_MIN)
+    for header, *_ in columns:
         table.add_column(header, justify="right", no_wrap=True)
-    for task in comparison.tasks:
-        keys = [Text(f"\n{(cell.look_at or '–')[:_SHORT_KEY_DIGITS]}", style="dim") for cell in task.cells]
-        cells = [Text.assemble(_rate(cell), key) for cell, key in zip(task.cells, keys, strict=True)]
-        table.add_row(Text.assemble(task.task_id, (f"\n{task.family}", "dim")), *cells)
+    for place, name in enumerate(names, start=1):
+        table.add_row(name, *(column[place] for column in columns))
     return table
 
 
@@ -210,17 +212,30 @@ def _task_list(comparison: Comparison) -> Table:
         name = task.task_id
         for row, cell in zip(comparison.rows, task.cells, strict=True):
             difference = "" if cell.difference is None else _points(cell.difference)
-            table.add_row(name, row.name, _rate(cell), difference, (cell.look_at or "–")[:KEY_DIGITS])
+            rate = Text.assemble(_rate(cell), _unmeasured(cell))
+            table.add_row(name, row.name, rate, difference, (cell.look_at or "–")[:KEY_DIGITS])
             name = ""  # told once
     return table
 
 
+def _figure(cell: TaskCell) -> Text:
+    """Return a rate, below it the beginning of an episode's key, and below that what was not measured."""
+    key = Text(f"\n{(cell.look_at or '–')[:_SHORT_KEY_DIGITS]}", style="dim")
+    return Text.assemble(_rate(cell), key, _unmeasured(cell))
+
+
 def _rate(cell: TaskCell) -> Text:
-    unmeasured = [f"{cell.invalid} INVALID"] if cell.invalid else []
-    unmeasured += [f"{cell.missing} missing"] if cell.missing else []
-    rate = f"{100 * cell.passes / cell.measured:.0f}{'*' if cell.beyond_noise else ' '}" if cell.measured else "– "
+    if not cell.measured:
+        return Text("– ")
     style = "" if not cell.beyond_noise else "green" if (cell.difference or 0.0) > 0 else "red"
-    return Text.assemble((rate, style), *((f"\n{told} ", "magenta") for told in unmeasured))
+    return Text(f"{100 * cell.passes / cell.measured:.0f}{'*' if cell.beyond_noise else ' '}", style=style)
+
+
+def _unmeasured(cell: TaskCell) -> Text:
+    told = "".join(
+        f"\n{count} {word}" for count, word in ((cell.invalid, "INVALID"), (cell.missing, "missing")) if count
+    )
+    return Text(told, style="magenta")
 
 
 def _pair_table(comparison: Comparison) -> Table:

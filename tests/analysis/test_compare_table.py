@@ -70,10 +70,11 @@ def test_every_moved_task_names_two_episodes_to_look_at() -> None:
     assert ["fix_b", "0", "1", by_name["hook"][5], by_name["baseline"][5]] in lines
 
 
-@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize("width", [80, 120])
 def test_behind_every_figure_of_a_task_stands_an_episode(width: int) -> None:
     """From a cell of the table to its transcript is one command, however narrow the terminal."""
     letters = {"baseline": {"fix_a": "FFPP", "fix_b": "PPPP"}, "hook": {"fix_a": "PPPI", "fix_b": "PF.P"}}
+    letters |= {f"placebo_{number}": letters["baseline"] for number in range(7)}
     cells = make_cells(letters)
     text = screen(letters, width=width)
     table = text[text.index("Pass rate by task") : text.index("Pairs:")]
@@ -87,6 +88,9 @@ def test_behind_every_figure_of_a_task_stands_an_episode(width: int) -> None:
         assert keys[place][:8] in table
     assert "1 INVALID" in table
     assert "1 missing" in table
+    first = next(line.split() for line in table.splitlines() if line.startswith("fix_a"))
+    rates = ["fix_a", "50", "100", *["50"] * 7]  # a column a variant, or a line
+    assert first == (rates if width == 120 else ["fix_a", "baseline", "50", keys[shown[0]][:12]])
 
 
 def test_ten_families_get_a_table_of_their_own() -> None:

@@ -2,14 +2,16 @@
 
 import io
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from analysis.foreign import ForeignRun, LogsRefused
 from analysis.foreign_compare import compare_runs
+from analysis.foreign_logs import read_log
 from analysis.foreign_table import LogScreen, print_log_comparison
-from tests.doubles.foreign_logs import START, make_log
+from tests.doubles.foreign_logs import START, make_log, write_mcpmark
 
 PASSES = ({"t0": [1], "t1": [0], "t2": [0], "t3": [None]}, {"t0": [1], "t1": [1], "t2": [1], "t3": [1]})
 GRADES = (
@@ -69,6 +71,18 @@ def test_passes_and_failures_stand_task_by_task_with_their_pairs() -> None:
     assert row(text, "pass")[:5] == ["pass", "3", "1,", "0", "0.33"]
     assert "Whether more is better" not in " ".join(text.split())
     assert "Whether more is better" in " ".join(screen(*graded()).split())
+
+
+def test_an_attempt_that_an_error_ended_is_invalid_in_its_cell(tmp_path: Path) -> None:
+    """Neither a failure nor an item that a judge left out. Among several attempts it is counted beside them."""
+    for runs in (1, 2):
+        folders = [
+            write_mcpmark(tmp_path / f"{name}{runs}", found, runs=runs) for name, found in (("a", "I"), ("b", "P"))
+        ]
+        text = screen(*map(read_log, folders))
+        table = text[text.index("By task") :]
+        cells = (["INVALID", "PASS"], ["0/0", "2", "INVALID", "2/2"])[runs - 1]
+        assert row(table, "files/attic__task_0")[1:] == cells
 
 
 def test_repeated_attempts_are_counted_in_their_cell() -> None:

@@ -25,7 +25,13 @@ TALK: list[Body] = [
         "content": [{"type": "reasoning", "reasoning": "I had better look."}, {"type": "text", "text": "I look."}],
         "tool_calls": [{"id": "c1", "function": "look", "arguments": {"where": "\u001b[31mhere"}}],
     },
-    {"role": "tool", "content": "nothing", "function": "look", "tool_call_id": "c1", "error": {"message": "too dark"}},
+    {
+        "role": "tool",
+        "content": f"nothing\n{LONG}",
+        "function": "look",
+        "tool_call_id": "c1",
+        "error": {"message": "too dark"},
+    },
     {"role": "assistant", "model": "acme-1", "content": "Nothing is here."},
 ]
 SCORES = judged({"calm": 3, "odd": float("nan")})
@@ -61,7 +67,7 @@ def test_the_conversation_is_told_in_order_with_every_call_and_its_answer(log: P
         (LineKind.REASONING, "assistant acme-1", "I had better"),
         (LineKind.MESSAGE, "assistant acme-1", "I look."),
         (LineKind.CALL, "look", '{"where": "\\'),
-        (LineKind.RESULT, "look", "nothing"),
+        (LineKind.RESULT, "look", "nothing\na lo"),
         (LineKind.ERROR, "look", "too dark"),
         (LineKind.MESSAGE, "assistant acme-1", "Nothing is h"),
     ]
@@ -80,10 +86,10 @@ def test_the_head_says_what_it_is_what_it_took_and_what_was_scored(log: Path) ->
 
 def test_what_is_long_is_cut_unless_it_is_asked_for_and_nothing_acts_on_the_terminal(log: Path) -> None:
     """A system prompt of a hundred screens hides what came after it; an escape in a tool call must not act."""
-    assert "more characters: --full]" in screen(f"{log}#a/b c/2")
+    assert screen(f"{log}#a/b c/2").count("more characters: --full]") == 2  # the prompt, and a tool's result
     full = screen(f"{log}#a/b c/2", full=True)
     assert "more characters" not in full
-    assert " ".join(full.split()).count("a long story") == 100
+    assert " ".join(full.split()).count("a long story") == 200
     assert "\x1b" not in full
 
 
