@@ -214,6 +214,12 @@ def test_levels_say_what_a_call_can_do(tools: dict[str, ToolSpec]) -> None:
         "write_file": SafetyLevel.WRITE,
         "edit_file": SafetyLevel.WRITE,
         "shell": SafetyLevel.EXECUTE,
+        "git_status": SafetyLevel.READ,
+        "git_diff": SafetyLevel.READ,
+        "git_log": SafetyLevel.READ,
+        "git_commit": SafetyLevel.WRITE,
+        "git_branch": SafetyLevel.WRITE,
+        "web_fetch": SafetyLevel.EXTERNAL,
     }
 
 
