@@ -156,9 +156,16 @@ def test_one_section_of_the_handbook_can_be_chosen() -> None:
 def test_the_tool_sets_describe_the_same_tools() -> None:
     """Only what the model reads may differ, or the comparison would be one of tools."""
     sets = {name: composed(f"tools={name}").scaffold.tools.tools for name in ("default", "with_hints", "rewritten")}
-    assert {tuple(choice.name for choice in tools) for tools in sets.values()} == {tuple(TOOLS)}
+    six = ("list_files", "read_file", "write_file", "edit_file", "search", "shell")
+    assert {tuple(choice.name for choice in tools) for tools in sets.values()} == {six}
     assert all(choice.hint for choice in sets["with_hints"])
     assert all(choice.description for choice in sets["rewritten"])
+
+
+def test_git_comes_beside_the_six_tools() -> None:
+    """The six keep their order, which is part of what the model sees."""
+    names = [choice.name for choice in composed("tools=with_git").scaffold.tools.tools]
+    assert names == [name for name in TOOLS if name != "web_fetch"]
 
 
 # Roles
