@@ -20,6 +20,10 @@ _PARSER_TIMEOUT_S = 10.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 # An escaped letter, or what some shell makes other words of: a pattern, braces, somebody's home.
 _SPECIAL = re.compile(r"\\.|[*?\[~]|\{(?!\})", re.DOTALL)
+# The parser does not see that `$`, a backslash at a line's end, and `(` on the next line are a substitution.
+_SPLIT_TOKEN = re.compile(r"[^ \t\n]\\\n")
+# The parser takes a `#` behind a quote inside a substitution for a comment. It is one only where a word could begin.
+_BEFORE_COMMENT = re.compile(rb"(?:\A|[\n;&|(]|(?<!\\)[ \t])\Z")
 _ESCAPED_IN_QUOTES = re.compile(r"\\(\n|[$`\"\\])")
 _STEERS = re.compile(
     r"PATH|IFS|ENV|BASH.*|SHELL.*|PS\d|PROMPT_COMMAND|CDPATH|HOME|TMPDIR|LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|XDG_.*|.*(?:PAGER|"
@@ -99,9 +103,11 @@ def parse(text: str) -> Syntax:
     if found := _CONTROL.search(text):
         syntax.doubt(f"it holds the control character U+{ord(found[0]):04X}")
         return syntax
+    if _SPLIT_TOKEN.search(text):
+        syntax.doubt("a line ends in the middle of a word, which joins what stands on both sides")
     try:
         tree = _tree(text)
-        _Reader(text, syntax).statements(tree.get("Stmts"))
+        _Reader(text, syntax).all(tree)
     except _Unreadable as problem:
         syntax.doubt(f"it cannot be read as shell syntax ({problem})")
     except RecursionError:
@@ -155,6 +161,22 @@ class _Reader:
 
     def __init__(self, text: str, syntax: Syntax) -> None:
         self._bytes, self._syntax = text.encode("utf-8", "replace"), syntax
+
+    def all(self, tree: Mapping[str, Any]) -> None:
+        """Read the whole tree."""
+        self._check_comments(tree)
+        self.statements(tree.get("Stmts"))
+
+    def _check_comments(self, node: object) -> None:
+        if isinstance(node, list):
+            for item in node:
+                self._check_comments(item)
+        elif isinstance(node, dict):
+            if "Hash" in node and not _BEFORE_COMMENT.search(self._bytes[: node["Hash"]["Offset"]][-2:]):
+                self._syntax.doubt("it has a # that some shells read as a comment and others do not")
+            for item in node.values():
+                if isinstance(item, list | dict):
+                    self._check_comments(item)
 
     def statements(self, nodes: Sequence[Mapping[str, Any]] | None) -> None:
         for node in nodes or ():
@@ -233,10 +255,12 @@ class _Reader:
             case "<":
                 self._syntax.reads.append(word)
             case "<&":
-                if word.text is None or not re.fullmatch(r"\d*-?", word.text):
+                if word.text is None or not re.fullmatch(r"\d+|-", word.text):
                     self._syntax.doubt("it reads from a descriptor that is not named")
             case ">&" if word.text is not None and re.fullmatch(r"\d+|-", word.text):
                 pass
+            case ">&" if word.start.startswith("-"):
+                self._syntax.doubt("it closes a descriptor in a way that shells read differently")
             case ">" | ">>" | ">|" | "<>" | ">&":
                 self._syntax.writes.append(word)
             case operator:
