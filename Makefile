@@ -9,7 +9,7 @@ DEMO_ROOT ?= .geode-demo
 export PYTHONDONTWRITEBYTECODE :=
 unexport PYTHONPATH
 
-.PHONY: demo test check bench crash truth calibrate mcp-postgres setup clean
+.PHONY: demo test check bench crash truth calibrate killed-workers mcp-postgres setup clean
 
 setup: $(VENV)/.ready
 
@@ -47,6 +47,10 @@ bench: setup
 truth: setup
 	$(BIN)/geode sweep --root .geode-truth experiment=hook_ablation name=hook_ablation_truth seeds=[1] repeats=400 tracking=none
 	$(BIN)/geode truth --root .geode-truth hook_ablation_truth -o experiments/simulator_truth.json
+
+# 1,000 episodes in worker processes, one killed every 5 seconds, beside a sweep that nobody disturbs (some minutes).
+killed-workers: setup
+	$(BIN)/python -m tests.done.killed_workers
 
 # How often the gate errs: real sweeps of placebos on the simulator, in still weather and in bad (half an hour of two cores
 # each; stopped, they go on), then thousands by outcome alone (as long again).

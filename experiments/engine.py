@@ -23,6 +23,7 @@ class Ending(StrEnum):
     FOUND = "found"  # another process had finished it
     BUSY = "busy"  # another process is running it
     LOST = "lost"  # the process that ran it died
+    UNBEGUN = "unbegun"  # the process that was to run it died before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +109,16 @@ class EpisodeBench:
         self.manifest.note(episode, ended(record))
         return record
 
-    def recover(self, episode: PlannedEpisode) -> None:
-        """Clear away what a process that died left of an episode, unless another has already taken it over."""
+    def recover(self, episode: PlannedEpisode) -> bool:
+        """Clear away what a process that died left of an episode, unless another has already taken it over.
+
+        Return whether there was anything.
+        """
         with self.claims.held(_name(episode)) as granted:
-            if granted and self._clear(episode):
+            left = granted and self._clear(episode)
+            if left:
                 self._set_aside(episode)
+            return left
 
     def give_up(self, episode: PlannedEpisode, reason: str) -> EpisodeRecord | None:
         """Store an episode that cannot be run as INVALID; None if another process has taken it over."""

@@ -1,6 +1,7 @@
 """What Hydra calls: a whole experiment for the sweeper of GEODE, or one cell as a job of any other sweeper."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,7 +14,7 @@ import geode
 from experiments.budget import Budget
 from experiments.claims import Claims
 from experiments.detectable import detectable
-from experiments.engine import EpisodeBench, LocalEngine
+from experiments.engine import EpisodeBench, EpisodeEngine, LocalEngine
 from experiments.forecast import forecast
 from experiments.manifest import EpisodeStatus, Manifest
 from experiments.mirror import MirrorSpec, SinkMirror
@@ -26,7 +27,7 @@ from experiments.records import ExperimentRecord, Ruler, TaskRef, Variant
 from experiments.refusals import Refusal, refusal_text, refusals, why_unplayable
 from experiments.report import ExitCode, Report, print_report, report_to_json
 from experiments.run_episode import EpisodeParts, SessionOpener
-from experiments.run_spec import RunSpec
+from experiments.run_spec import LocalExecutor, RunSpec, WorkerExecutor
 from experiments.runner import OverBudget, Runner, RunStopped
 from experiments.spec import CellFailed, ConfigError, VariantSpec, job_spec
 from experiments.store import (
@@ -42,6 +43,8 @@ from experiments.store import (
 from experiments.suite import OutcomeKind, Suite
 from experiments.suites.environments import broken_environments
 from experiments.suites.loader import SuiteError, load_suite
+from experiments.worker import WorkerSpec
+from experiments.workers import WorkerEngine, cores
 from experiments.written import WrittenCells
 from geode.clock import Clock, SystemClock
 from geode.config.settings import Settings, read_settings
@@ -176,7 +179,7 @@ class _Experiment:
             forecast=forecast(
                 [spec for spec in specs if spec.episode_key not in left_out],
                 past.records,
-                side_by_side=self.spec.executor.concurrency,
+                side_by_side=self._side_by_side,
             ),
             detectable=detectable(plan.experiment, past),
         )
@@ -214,7 +217,7 @@ class _Experiment:
         )
         runner = Runner(
             bench=bench,
-            engine=LocalEngine(bench=bench, slots=self.spec.executor.concurrency),
+            engine=self._engine(bench),
             budget=Budget(self.spec.budget, self.clock),
             mirror=mirror,
             progress=progress,
@@ -242,6 +245,14 @@ class _Experiment:
         )
 
     @property
+    def _side_by_side(self) -> int:
+        match self.spec.executor:
+            case LocalExecutor(concurrency=count):
+                return count
+            case WorkerExecutor(workers=count):
+                return count or cores()
+
+    @property
     def _folder(self) -> Path:
         return self.settings.root.experiment(self.asked.name)
 
@@ -262,6 +273,14 @@ class _Experiment:
             sinks=self.spec.sinks,
             log=self._folder / "sinks.log",
         )
+
+    def _engine(self, bench: EpisodeBench) -> EpisodeEngine:
+        if isinstance(self.spec.executor, LocalExecutor):
+            return LocalEngine(bench=bench, slots=self._side_by_side)
+        worker = WorkerSpec(
+            settings=self.settings, experiment=self.asked.name, suite=self.spec.suite.name, parent=os.getpid()
+        )
+        return WorkerEngine(bench, worker, self._side_by_side)
 
     def _opener(self) -> SessionOpener:
         return SharedServices(self.settings, self.clock)

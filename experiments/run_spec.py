@@ -133,11 +133,21 @@ class TrackingChoice(_Node):
     sinks: tuple[str, ...] = ()
 
 
-class ExecutorChoice(_Node):
-    """Where episodes run."""
+class LocalExecutor(_Node):
+    """Episodes run in the process of the command, so many of them side by side."""
 
     name: Literal["local"] = "local"
     concurrency: Annotated[int, Field(ge=1, le=256)] = 1
+
+
+class WorkerExecutor(_Node):
+    """Episodes run in processes of their own; null is one for each core."""
+
+    name: Literal["workers"]
+    workers: Annotated[int, Field(ge=1, le=256)] | None = None
+
+
+ExecutorChoice = Annotated[LocalExecutor | WorkerExecutor, Field(discriminator="name")]
 
 
 class BudgetChoice(_Node):
@@ -169,7 +179,7 @@ class ConfigTree(_Node):
     caps: Caps = Caps()
     gate: GateChoice = GateChoice()
     tracking: TrackingChoice = TrackingChoice()
-    executor: ExecutorChoice = ExecutorChoice()
+    executor: ExecutorChoice = LocalExecutor()
     budget: BudgetChoice = BudgetChoice()
     damaged: Literal["refuse", "set_aside"] = "refuse"
     invalid: Literal["keep", "rerun"] = "keep"
@@ -351,6 +361,8 @@ def _explain(detail: ErrorDetails, tree: Mapping[str, JsonValue]) -> Problem:
             text = "name at least one"
         case "model_type" | "model_attributes_type":
             text = f"set its keys one by one: {', '.join('.'.join((*path, key)) for key in _fields_at(path))}"
+        case "union_tag_not_found" | "union_tag_invalid" if path[0] == "executor":
+            text = "choose executor=local or executor=workers"
         case "union_tag_not_found" | "union_tag_invalid":
             text = "give it a kind: inline, file_sections or rules_folder"
         case "literal_error":
@@ -362,6 +374,8 @@ def _explain(detail: ErrorDetails, tree: Mapping[str, JsonValue]) -> Problem:
 
 def _path_in(tree: Mapping[str, JsonValue], loc: Sequence[int | str]) -> tuple[str, ...]:
     """Drop from `loc` what pydantic adds and the configuration does not hold: the tags of unions."""
+    if loc[0] == "executor":
+        loc = (loc[0], *loc[2:])  # the tag `workers` is also a key
     path: list[str] = []
     node: JsonValue | Mapping[str, JsonValue] = tree
     for position, part in enumerate(loc):

@@ -156,7 +156,7 @@ class Runner:
                         f"the process of an episode died ({cause}), {len(causes)} of {_ATTEMPTS_MAX} times"
                     )
                 case _:
-                    pass  # another process was quicker: look again
+                    pass  # it was not begun: look again, who has it
         reason = f"the process that ran it died {len(causes)} times ({', '.join(causes)})"
         given_up = self.bench.give_up(episode, reason)
         if given_up is not None:
@@ -169,10 +169,10 @@ class Runner:
         try:
             attempted = await self.engine.run(slot, episode)
         finally:
-            if attempted is not None and attempted.ending in {Ending.FOUND, Ending.BUSY}:
-                self.budget.release(key)
-            else:
+            if attempted is None or attempted.ending in {Ending.RAN, Ending.LOST}:
                 self.budget.settle(key, attempted.record if attempted is not None else None)
+            else:
+                self.budget.release(key)
             self._settled.set()
         return attempted
 

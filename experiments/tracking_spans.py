@@ -103,6 +103,8 @@ def read_trace(episode: StoredEpisode) -> EpisodeTrace:
         NotATimeline: if an entry lacks a field.
         geode.records.timeline.TimelineNewer: if a newer version wrote it.
     """
+    if not episode.record.session_id:
+        return trace_of(episode.record, ())  # no session was opened, so there is no timeline
     path = SessionFolder(episode.folder).timeline
     try:
         return trace_of(episode.record, list(read_timeline(path)))

@@ -117,6 +117,9 @@ BAD_VALUES: list[tuple[dict[str, JsonValue], str]] = [
     ({"role": {"target": "nonsense"}}, "role.target.model: 'nonsense' is refused"),
     ({"prompt": {"sources": {"x": {"kind": "inline", "txt": "a"}}}}, "prompt.sources.x.text: this key is missing"),
     ({"experiments": {}}, "experiments: there is no such key"),
+    ({"executor": {"name": "ray"}}, "executor: {'name': 'ray'} is refused: choose executor=local or executor=workers"),
+    ({"executor": {"name": "workers", "workers": 0}}, "executor.workers: 0 is refused: input should be greater"),
+    ({"executor": {"name": "workers", "concurrency": 3}}, "executor.concurrency: there is no such key"),
 ]
 
 

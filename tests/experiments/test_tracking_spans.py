@@ -1,5 +1,6 @@
 """An episode as spans: everything that the timeline says, in its order and at its times, and nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,15 @@ def test_malformed_arguments_are_shown_as_they_were(episode: StoredEpisode) -> N
     timeline = episode.folder / "timeline.jsonl"
     timeline.write_text(timeline.read_text().replace('"arguments":"{', '"arguments":"{{', 1))
     assert read_trace(episode).spans[2].inputs["arguments"].startswith("{{")  # type: ignore[union-attr]
+
+
+def test_an_episode_that_opened_no_session_is_its_outcome_alone(episode: StoredEpisode) -> None:
+    """There is no timeline to be missed: its tools could not be bound, or its process died again and again."""
+    (episode.folder / "timeline.jsonl").unlink()
+    unopened = replace(episode, record=episode.record.model_copy(update={"session_id": ""}))
+    assert [span.kind for span in read_trace(unopened).spans] == [SpanKind.AGENT]
+    with pytest.raises(FileNotFoundError):
+        read_trace(episode)
 
 
 def test_an_entry_without_its_field_names_the_file(episode: StoredEpisode) -> None:
