@@ -16,10 +16,12 @@ def register(app: typer.Typer) -> None:
 
 def ask(
     prompt: str = typer.Argument(..., help="What you want done; - reads it from standard input."),
+    *,
     model: str = typer.Option("simulated/apprentice", help="The model, as route/id."),
     workspace: Path = typer.Option(Path(), help="The folder that the agent works in; it knows it as /workspace."),
     root: Path = typer.Option(None, help="The state root; by default GEODE_HOME, or ~/.geode."),
     as_json: bool = typer.Option(False, "--json", help="Print the result as one JSON object."),
+    display: str = typer.Option("", help="The X display whose screen the agent may use, as :1; by default none."),
 ) -> None:
     """Answer one prompt with the tools of a folder.
 
@@ -32,6 +34,7 @@ def ask(
     from geode.cli.approve import person_here
     from geode.cli.failure import fail
     from geode.cli.mcp_tools import server_tools
+    from geode.cli.screen import with_screen
     from geode.cli.state import settings_of
     from geode.cli.terminal import result_to_json
     from geode.executor.policy import Mode
@@ -54,7 +57,8 @@ def ask(
     place = workspace.resolve()
 
     async def answer() -> TurnResult:
-        async with server_tools(services.settings, place) as extra_tools:
+        async with server_tools(services.settings, place) as of_servers:
+            extra_tools = with_screen(of_servers, display, place)
             session = services.create_session(
                 mode=Mode.REPL if person else Mode.DAEMON,
                 scaffold=default_scaffold(),
