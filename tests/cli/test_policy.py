@@ -76,6 +76,7 @@ def test_what_the_project_forbids_counts_and_what_it_allows_is_an_error(root: Pa
     assert (ran.exit_code, "rules.0: a project's file can only deny and ask" in ran.output) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_readmes_example_means_what_it_says(root: Path) -> None:
     """It is what people copy."""
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -100,6 +101,7 @@ def test_the_readmes_example_means_what_it_says(root: Path) -> None:
         assert policy(root, "check", path, "--tool", tool).exit_code == code, (tool, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [("policy", "ls"), ("ask", "hello"), ("run", "experiment=quickstart", "tracking=none")]
 )

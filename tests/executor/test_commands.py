@@ -114,7 +114,8 @@ def wrapped(inner: str, wrappers: list[str]) -> str:
     return inner
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
 @given(inner=DENIED, wrappers=st.lists(WRAPPERS, max_size=4))
 def test_a_denied_command_is_denied_wherever_it_stands(inner: str, wrappers: list[str]) -> None:
     """A13: not at the end, not in the middle, not inside something else."""
@@ -122,7 +123,8 @@ def test_a_denied_command_is_denied_wherever_it_stands(inner: str, wrappers: lis
     assert judged(command).authority is Authority.DENY, (command, read_command(command))
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
 @given(inner=ALLOWED, wrappers=st.lists(WRAPPERS, max_size=3))
 def test_what_is_made_of_allowed_commands_is_allowed(inner: str, wrappers: list[str]) -> None:
     """The twin: refusing everything that is composed would pass the test above."""
@@ -130,7 +132,8 @@ def test_what_is_made_of_allowed_commands_is_allowed(inner: str, wrappers: list[
     assert judged(command).authority is Authority.ALLOW, (command, judged(command), read_command(command))
 
 
-@settings(max_examples=300, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
 @given(
     inner=DENIED,
     wrappers=st.lists(WRAPPERS, max_size=3),
@@ -148,7 +151,8 @@ def test_damage_never_turns_a_denied_command_into_an_allowed_one(
     assert ruling.authority is not Authority.ALLOW or not {"curl", "/usr/bin/curl"} & set(names)
 
 
-@settings(max_examples=400, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=200, deadline=None)
 @given(text=st.text(max_size=60) | st.text(alphabet="ls ;|&<>(){}$`'\"\\\n#*?[]=!~-x1", max_size=40))
 def test_any_text_gets_an_answer(text: str) -> None:
     """A30: whatever the model sends, reading it raises nothing and lets nothing through that was not named."""

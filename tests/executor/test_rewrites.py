@@ -166,7 +166,7 @@ class Rewrites(RuleBasedStateMachine):
                 bench.close()
 
 
-Rewrites.TestCase.settings = settings(max_examples=60, stateful_step_count=8, deadline=None)
+Rewrites.TestCase.settings = settings(max_examples=40, stateful_step_count=6, deadline=None)
 
 
 @pytest.mark.slow

@@ -92,7 +92,7 @@ class Recorder:
 
     def __init__(self, folder: Path, shell: Sequence[str]) -> None:
         self._folder, self._shell = folder, shell
-        self._log = folder / "log"
+        self._runs = 0
         (folder / "bin").mkdir()
         (folder / "work").mkdir()
         for name in PROGRAMS:
@@ -100,8 +100,11 @@ class Recorder:
             (folder / "bin" / name).chmod(0o755)
 
     def run(self, command: str) -> list[list[str]]:
-        self._log.write_bytes(b"")
-        environment = {"PATH": str(self._folder / "bin"), "LOG": str(self._log)}
+        # A program in the background may come late, and must not be taken for one of the next command.
+        self._runs += 1
+        log = self._folder / f"log-{self._runs}"
+        log.write_bytes(b"")
+        environment = {"PATH": str(self._folder / "bin"), "LOG": str(log)}
         with suppress(subprocess.TimeoutExpired):  # what it ran until then counts
             subprocess.run(
                 [*self._shell, command],
@@ -114,7 +117,7 @@ class Recorder:
             )
         calls: list[list[str]] = []
         current: list[str] = []
-        for part in self._log.read_bytes().decode("utf-8", "surrogateescape").split("\0"):
+        for part in log.read_bytes().decode("utf-8", "surrogateescape").split("\0"):
             if part == "<end>":
                 calls.append(current)
                 current = []
@@ -145,7 +148,7 @@ def recorder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(command=COMMANDS, damage=DAMAGE)
 def test_every_program_that_a_shell_runs_was_read_before_with_its_arguments(
     recorder: Recorder, command: str, damage: list[tuple[int, str]]
