@@ -43,6 +43,7 @@ from experiments.store import (
 from experiments.suite import OutcomeKind, Suite
 from experiments.suites.environments import broken_environments
 from experiments.suites.loader import SuiteError, load_suite
+from experiments.suites.sandboxed import in_sandbox
 from experiments.worker import WorkerSpec
 from experiments.workers import WorkerEngine, cores
 from experiments.written import WrittenCells
@@ -133,6 +134,7 @@ class _Experiment:
     def open(cls, variants: Sequence[VariantSpec], settings: Settings, clock: Clock) -> "_Experiment":
         spec = variants[0].spec
         suite = select_tasks(load_suite(spec.suite.name), spec.suite.tasks)
+        suite = in_sandbox(suite, spec.suite.sandbox, [variant.spec.roles["target"] for variant in variants])
         return cls(
             settings=settings,
             clock=clock,

@@ -26,6 +26,7 @@ from geode.scaffold import (
     ToolChoice,
     ToolPlan,
 )
+from geode.tools.sandbox import SandboxChoice, SandboxUse
 
 ExperimentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
 _MODEL = r"^[^/\s]+/\S+$"
@@ -114,10 +115,11 @@ class Roles(_Node):
 
 
 class SuiteChoice(_Node):
-    """A suite by name, and which of its tasks; null means all of them."""
+    """A suite by name, and which of its tasks; null means all of them. `sandbox` is for tasks that declare none."""
 
     name: str
     tasks: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    sandbox: SandboxChoice = SandboxUse.AUTO
 
 
 class GateChoice(_Node):

@@ -18,6 +18,7 @@ from geode.config.settings import BadSettings
 from geode.executor.patterns import CommandPattern
 from geode.executor.policy import Authority, Mode
 from geode.tools.files import content_of
+from geode.tools.sandbox import SandboxChoice
 from geode.tools.spec import ToolFailed
 from geode.tools.workspace import NotThere, Workspace
 
@@ -97,11 +98,17 @@ class Rule(_Part):
 
 
 class ModePolicy(_Part):
-    """What is stricter in one mode than in the table."""
+    """What is stricter in one mode than in the table, and whether what is executed there runs in a sandbox.
+
+    Where nothing is said of it, `sandbox` is `auto`, and its `network` is there where somebody attends. An experiment
+    has the sandbox of its own configuration, so that only `require` changes anything there.
+    """
 
     denied_tools: tuple[Pattern, ...] = ()
     levels: Mapping[Level, Stricter] = {}
     data: Mapping[PersonalData, Stricter] = {}
+    sandbox: SandboxChoice | None = None
+    network: bool | None = None
 
 
 class PolicyFile(_Part):

@@ -13,6 +13,7 @@ from pathlib import Path
 import geode
 from geode.config.settings import Settings
 from geode.hooks.hook_file import HookFileError, read_hook_file
+from geode.tools.sandbox import why_no_sandbox
 
 _FREE_BYTES_WANTED = 1 << 30
 _PYTHON_OLDEST = (3, 11)
@@ -22,7 +23,6 @@ _PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "
 _PROGRAMS = {
     "git": "the git tools need it",
     "rg": "the search tool is slower without it",
-    "bwrap": "a sandbox for what the agent executes (environment: in a suite)",
     "docker": "a sandbox for what the agent executes (environment: in a suite)",
 }
 _NETWORK_FILE_SYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "ceph", "glusterfs"})
@@ -53,6 +53,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         _state_root,
         _sqlite,
         _hooks,
+        _sandbox,
         _programs,
         _keys,
     )
@@ -138,6 +139,15 @@ def _hooks(settings: Settings) -> Iterator[Finding]:
     yield Finding(about="hooks", health=Health.OK, text=text)
     for reason in found.not_used:
         yield Finding(about="hooks", health=Health.MISSING, text=reason, todo="geode hooks ls shows what decides")
+
+
+def _sandbox(_: Settings) -> Iterator[Finding]:
+    if why := why_no_sandbox():
+        todo = "without a sandbox, what sessions execute can reach all that you can; geode policy says what asks first"
+        yield Finding(about="sandbox", health=Health.MISSING, text=why, todo=todo)
+    else:
+        text = "bubblewrap works: what sessions execute sees the workspace and programs, and nothing else"
+        yield Finding(about="sandbox", health=Health.OK, text=text)
 
 
 def _programs(_: Settings) -> Iterator[Finding]:

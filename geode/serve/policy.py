@@ -1,4 +1,4 @@
-"""Which policy a session has: its mode, and what the operator's file and that of its project say."""
+"""Which policy and which sandbox a session has: its mode, and what the operator's file and that of its project say."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,13 +10,24 @@ from pydantic import JsonValue
 from geode.authority import SafetyLevel
 from geode.config.paths import StateRoot
 from geode.executor.policy import Authority, Mode
-from geode.executor.rules import PROJECT_FILE, PolicyFile, Rules, read_policy, read_project_policy
+from geode.executor.rules import PROJECT_FILE, ModePolicy, PolicyFile, Rules, read_policy, read_project_policy
 from geode.executor.rulings import Policy
 from geode.executor.shell.command import read_command
+from geode.llm.errors import ConfigurationError
 from geode.tools.catalogue import workspace_tools
+from geode.tools.environment import LOCAL, Environment
+from geode.tools.sandbox import SandboxUse, bubblewrap, why_no_sandbox
 from geode.tools.workspace import Workspace
 
 _UNATTENDED = frozenset({Mode.DAEMON, Mode.MCP, Mode.EXPERIMENT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confinement:
+    """Whether what a session executes is in the sandbox, and whether that has a network."""
+
+    use: SandboxUse
+    network: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,41 @@ class Policies:
         """
         place = Workspace(workspace)
         return Policy(mode, self.rules(mode, place), own=self._own_in(place.root))
+
+    def confinement(self, mode: Mode, workspace: Path) -> Confinement:
+        """Return how a session in `workspace` is confined: as the operator says, or tighter if its project says so.
+
+        Raises:
+            PolicyError: if the project's file cannot be used.
+        """
+        own, project = (
+            file.modes.get(mode, ModePolicy()) if file else ModePolicy()
+            for file in (self.file, read_project_policy(Workspace(workspace)))
+        )
+        order = (SandboxUse.OFF, SandboxUse.AUTO, SandboxUse.REQUIRE)
+        usual = SandboxUse.OFF if mode is Mode.EXPERIMENT else SandboxUse.AUTO
+        use = max(own.sandbox or usual, project.sandbox or SandboxUse.OFF, key=order.index)
+        network = mode not in _UNATTENDED if own.network is None else own.network
+        return Confinement(use=use, network=network and project.network is not False)
+
+    def environment(self, mode: Mode, workspace: Path, given: Environment | None) -> Environment:
+        """Return where a session in `workspace` executes: in the environment that it is given, or as it is confined.
+
+        Raises:
+            ConfigurationError: if it must be in a sandbox, and there is none.
+            PolicyError: if the project's file cannot be used.
+        """
+        confinement = self.confinement(mode, workspace)
+        if given is None and confinement.use is not SandboxUse.OFF and not why_no_sandbox():
+            return bubblewrap(network=confinement.network)
+        chosen = given or LOCAL
+        if confinement.use is SandboxUse.REQUIRE and chosen.definition is None:
+            why = "this session executes outside of one" if given else why_no_sandbox()
+            raise ConfigurationError(
+                f"a sandbox is required in {mode} mode (modes.{mode}.sandbox in {self.root.policy}, or in the"
+                f" {PROJECT_FILE} of the project), and {why}"
+            )
+        return chosen
 
     def _own_in(self, workspace: Path) -> tuple[str, ...]:
         """Return what of the workspace is the state root: nothing, a folder, or all of it."""

@@ -191,7 +191,7 @@ class SharedServices:
         outline: Outline | None = None,
         simulation_key: str = "",
         caps: LoopLimits | None = None,
-        environment: Environment = LOCAL,
+        environment: Environment | None = None,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
         extra_tools: ExtraTools = NO_EXTRA_TOOLS,
@@ -210,7 +210,7 @@ class SharedServices:
             outline: the steps that a simulated model follows. No other model sees it.
             simulation_key: what a simulated model's randomness is keyed by.
             caps: the ruler's caps; they lower the scaffold's limits.
-            environment: where its tools execute; the workspace's own folder by default.
+            environment: where its tools execute; by default as policy says for the mode, see `Policies.environment`.
             approver: who approves; nobody by default.
             adapter: an adapter to use in place of the one that the model's route names (a recording, a double).
             extra_tools: tools of MCP servers, from whoever started these; offered behind the scaffold's own.
@@ -219,13 +219,15 @@ class SharedServices:
             durability: what writes survive; by default the process in experiments, power elsewhere.
 
         Raises:
-            ConfigurationError: if the model cannot be launched, or the code of a hook is not what the scaffold names.
+            ConfigurationError: if the model cannot be launched, the code of a hook is not what the scaffold names, or
+                a sandbox is required and there is none.
             UnknownHook: if the scaffold names a hook that is not registered.
             HookFileError: if the operator's hook file is wrong.
             ToolPlanError: if it names a tool that there is not.
             PolicyError: if the policy file of the project cannot be used.
             RecordError: if the folder's stores cannot be opened.
         """
+        environment = self._policies.environment(mode, workspace, environment)
         spec = SessionSpec(
             session_id=self.clock.ulid(),
             mode=mode,
@@ -268,6 +270,7 @@ class SharedServices:
         Raises:
             FileNotFoundError: if there is none.
             ValueError: if its status file cannot be read.
+            ConfigurationError: if a sandbox is required, and it had none.
             RecordError: if another process has it open, or its stores are damaged or gone.
         """
         records = SessionFolder(folder)
@@ -284,7 +287,7 @@ class SharedServices:
             spec,
             records,
             workspace=workspace,
-            environment=spec.environment or LOCAL,
+            environment=self._policies.environment(spec.mode, workspace, spec.environment or LOCAL),
             adapter=adapter or _adapter(spec.model, outline, spec.simulation_key),
             given=adapter is not None,
             extra_tools=extra_tools,
@@ -394,6 +397,8 @@ class SharedServices:
         system.emit(_opened(spec, plan, resumed=resumed))
         if policy.digest:
             system.emit(Notice(about="policy", text=f"rules of policy files hold, by digest {policy.digest}"))
+        if environment.definition is None and spec.mode is not Mode.EXPERIMENT:
+            system.emit(Notice(about="sandbox", text="what this session executes runs outside of any sandbox"))
         loop = AgenticLoop(parts)
         children.begin(loop, system)
         return Session(spec, folder, loop, self.clock, closers)

@@ -7,7 +7,9 @@ import pytest
 
 from geode.config.settings import read_settings
 from geode.serve.doctor import Finding, Health, examine, has_wal_race
+from geode.tools.sandbox import why_no_sandbox
 from tests.done.command import geode
+from tests.doubles.sandboxes import WHY_NO_BWRAP
 
 
 def found(root: Path, **environment: str) -> dict[str, Finding]:
@@ -65,3 +67,17 @@ def test_the_command_ends_with_1_if_something_will_fail(tmp_path: Path) -> None:
     ill = geode(tmp_path, "doctor", "--json", "--root", str(tmp_path / "root"))
     assert ill.code == 1
     assert [one["about"] for one in ill.json["findings"] if one["health"] == "bad"] == ["hooks"]
+
+
+@pytest.mark.parametrize(("path", "health"), [("/nowhere", Health.MISSING), ("", Health.OK)])
+def test_whether_there_is_a_sandbox_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, health: Health
+) -> None:
+    """By trying it: bwrap is on many a machine where it may not make a namespace."""
+    why_no_sandbox.cache_clear()
+    if path:
+        monkeypatch.setenv("PATH", path)
+    elif WHY_NO_BWRAP:
+        pytest.skip(WHY_NO_BWRAP)
+    assert found(tmp_path)["sandbox"].health is health
+    why_no_sandbox.cache_clear()
