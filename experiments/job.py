@@ -18,13 +18,12 @@ from experiments.engine import EpisodeBench, EpisodeEngine, LocalEngine
 from experiments.forecast import forecast
 from experiments.manifest import EpisodeStatus, Manifest
 from experiments.mirror import MirrorSpec, SinkMirror
-from experiments.overrides import nearest
 from experiments.past import look_back
 from experiments.plan import Asked, ExperimentConflict, Plan, enroll, make_plan
 from experiments.preview import Preview, preview_to_json, print_preview
 from experiments.progress import Progress
 from experiments.records import ExperimentRecord, Ruler, TaskRef, Variant
-from experiments.refusals import Refusal, refusal_text, refusals, why_unplayable
+from experiments.refusals import Refusal, refusal_text, refusals
 from experiments.report import ExitCode, Report, print_report, report_to_json
 from experiments.run_episode import EpisodeParts, SessionOpener
 from experiments.run_spec import LocalExecutor, RunSpec, WorkerExecutor
@@ -41,9 +40,9 @@ from experiments.store import (
     read_experiment,
 )
 from experiments.suite import OutcomeKind, Suite
+from experiments.suites.chosen import chosen_suite
 from experiments.suites.environments import broken_environments
-from experiments.suites.loader import SuiteError, load_suite
-from experiments.suites.sandboxed import in_sandbox
+from experiments.suites.loader import SuiteError
 from experiments.worker import WorkerSpec
 from experiments.workers import WorkerEngine, cores
 from experiments.written import WrittenCells
@@ -133,8 +132,7 @@ class _Experiment:
     @classmethod
     def open(cls, variants: Sequence[VariantSpec], settings: Settings, clock: Clock) -> "_Experiment":
         spec = variants[0].spec
-        suite = select_tasks(load_suite(spec.suite.name), spec.suite.tasks)
-        suite = in_sandbox(suite, spec.suite.sandbox, [variant.spec.roles["target"] for variant in variants])
+        suite = chosen_suite(spec.suite, [variant.spec.roles["target"] for variant in variants])
         return cls(
             settings=settings,
             clock=clock,
@@ -280,7 +278,11 @@ class _Experiment:
         if isinstance(self.spec.executor, LocalExecutor):
             return LocalEngine(bench=bench, slots=self._side_by_side)
         worker = WorkerSpec(
-            settings=self.settings, experiment=self.asked.name, suite=self.spec.suite.name, parent=os.getpid()
+            settings=self.settings,
+            experiment=self.asked.name,
+            suite=self.spec.suite,
+            targets=tuple(variant.roles["target"] for variant in self.asked.variants),
+            parent=os.getpid(),
         )
         return WorkerEngine(bench, worker, self._side_by_side)
 
@@ -329,32 +331,6 @@ def ask(variants: Sequence[VariantSpec], suite: Suite) -> Asked:
         ruler=ruler,
         repeats=spec.repeats,
     )
-
-
-def select_tasks(suite: Suite, wanted: Sequence[str] | None) -> Suite:
-    """Return the suite with only the tasks that are wanted, in the suite's own order.
-
-    Raises:
-        SuiteError: if one of them is none of its tasks.
-    """
-    if wanted is None:
-        return suite
-    known = [task.task_id for task in suite.tasks]
-    for name in wanted:
-        if name not in known:
-            raise SuiteError(f"suite.tasks: there is no task {name!r} in {suite.name!r}{nearest(name, known)}")
-    return Suite(name=suite.name, tasks=tuple(task for task in suite.tasks if task.task_id in set(wanted)))
-
-
-def refuse_unplayable(suite: Suite, model: str) -> None:
-    """Refuse tasks that a simulated worker would fail for a reason that is none of the scaffold's.
-
-    Raises:
-        SuiteError: naming the first task without an outline.
-    """
-    for task in suite.tasks:
-        if reason := why_unplayable(task, model):
-            raise SuiteError(reason)
 
 
 def _print_json(body: object) -> None:

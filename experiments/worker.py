@@ -16,8 +16,10 @@ from experiments.engine import Ending, EpisodeBench
 from experiments.manifest import Manifest
 from experiments.plan import EpisodeSpec, PlannedEpisode
 from experiments.run_episode import EpisodeParts
+from experiments.run_spec import SuiteChoice
 from experiments.store import EpisodeStore
-from experiments.suites.loader import SuiteError, load_suite
+from experiments.suites.chosen import chosen_suite
+from experiments.suites.loader import SuiteError
 from geode.clock import SystemClock
 from geode.config.settings import Settings
 from geode.llm.errors import ConfigurationError
@@ -35,7 +37,8 @@ class WorkerSpec:
 
     settings: Settings
     experiment: str
-    suite: str
+    suite: SuiteChoice
+    targets: tuple[str, ...]
     parent: int
 
 
@@ -114,7 +117,7 @@ def open_worker(spec: WorkerSpec) -> Opened:
     threading.Thread(target=_end_with, args=(spec.parent,), daemon=True).start()
     settings, clock = spec.settings, SystemClock()
     try:
-        suite = load_suite(spec.suite)
+        suite = chosen_suite(spec.suite, spec.targets)
     except SuiteError as error:
         return Opened(pid=os.getpid(), problem=str(error))
     bench = EpisodeBench(

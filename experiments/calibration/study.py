@@ -9,11 +9,12 @@ import geode
 from experiments.calibration.placebos import PLACEBOS, refuse_what_counts
 from experiments.calibration.sweeps import Arrangement, SweepJob
 from experiments.calibration.weather import Weather
-from experiments.job import ask, select_tasks
+from experiments.job import ask
 from experiments.overrides import quoted
 from experiments.plan import enroll
 from experiments.records import ExperimentRecord
 from experiments.spec import VariantSpec, compose_spec
+from experiments.suites.chosen import select_tasks
 from experiments.suites.loader import load_suite
 from geode.canonical import content_hash
 from geode.llm.apprentice.faults import fault_table_hash, shipped_table

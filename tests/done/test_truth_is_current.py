@@ -3,8 +3,8 @@
 import pytest
 
 from analysis.truth import load_truth
-from experiments.job import select_tasks
 from experiments.spec import compose_spec
+from experiments.suites.chosen import select_tasks
 from experiments.suites.loader import load_suite
 from geode.llm.simulated import fault_table_hash
 

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from experiments.episode import VOLATILE_FIELDS
 from experiments.manifest import read_manifest
+from geode.tools.sandbox import why_no_sandbox
 from tests.done.command import geode, start
 from tests.doubles.hook_package import install_hooks
 from tests.doubles.processes import left_behind, wait_until, workers_of
@@ -66,14 +67,15 @@ def sleepers(home: Path) -> int:
     return sum(command.startswith(NAP) for command in left_behind(home, home / "root"))
 
 
-def test_workers_give_what_the_local_loop_gives(home: Path) -> None:
+@pytest.mark.parametrize("sandbox", ["off", "require"])
+def test_workers_give_what_the_local_loop_gives(home: Path, sandbox: str) -> None:
     """Where an episode runs is no part of it. And what the workers were told of the environment is on no disk."""
-    process = sweep(home, TASKS, "hooks=[],[stop_repeats]", "repeats=3", *WORKERS, "--json")
-    assert result(process)["ran"] == 12
+    if sandbox == "require" and why_no_sandbox():
+        pytest.skip(why_no_sandbox())
+    asked = (TASKS, f"suite.sandbox={sandbox}", "hooks=[],[stop_repeats]", "repeats=2", "tracking=none", "--json")
+    assert result(sweep(home, *asked, *WORKERS))["ran"] == 8
     assert set(read_manifest(home / "root" / "experiments" / "mine").values()) == {"done"}
-    local = geode(
-        home, "sweep", "--root", str(home / "local"), TASKS, "hooks=[],[stop_repeats]", "repeats=3", "tracking=none"
-    )
+    local = geode(home, "sweep", "--root", str(home / "local"), *asked)
     assert local.code == 0, local.err
     assert records(home / "root") == records(home / "local")
     files = [path for path in home.rglob("*") if path.is_file()]
