@@ -21,7 +21,7 @@ from pathlib import Path
 from experiments.catalogue import SINKS_GROUP
 from experiments.comparison import ComparisonSink, comparison_table
 from experiments.sink_turns import SinksBusy, SinkTurns
-from experiments.sinks import CellSink, EarlySink
+from experiments.sinks import Cell, CellSink, EarlySink
 from experiments.store import load_cell, load_cells, load_episode, read_experiment
 from experiments.written import WrittenCells
 from geode.config.settings import Settings
@@ -111,6 +111,8 @@ class SinkMirror:
 
     def start(self) -> None:
         """Start the other process; its sinks open while the first episodes run."""
+        # A launcher that runs jobs in processes of its own has another default, which the new process is told of.
+        multiprocessing.set_start_method("spawn", force=True)
         context = multiprocessing.get_context("spawn")
         near, far = context.Pipe()
         self._process = context.Process(target=_serve, args=(far, self._spec), daemon=True)
@@ -260,11 +262,7 @@ def _do(job: _Job, spec: MirrorSpec, sink_name: str, sink: CellSink) -> _Problem
             case _WholeCell(variant=name):
                 what = f"the cell {name!r} is not written"
                 experiment = read_experiment(root, spec.experiment)
-                cell = load_cell(root, experiment, experiment.variant(name))
-                written = WrittenCells(root.experiment(spec.experiment))
-                if not written.has(sink_name, cell):
-                    sink.write(cell)
-                    written.add(sink_name, cell)
+                _write([load_cell(root, experiment, experiment.variant(name))], spec, sink_name, sink)
             case _Traces(variant=name) if isinstance(sink, EarlySink):
                 what = f"traces of {name!r} are not written"
                 experiment = read_experiment(root, spec.experiment)
@@ -272,12 +270,22 @@ def _do(job: _Job, spec: MirrorSpec, sink_name: str, sink: CellSink) -> _Problem
                 sink.write_traces(experiment, experiment.variant(name), [e for e in found if e is not None])
             case _Compare() if isinstance(sink, ComparisonSink):
                 what = "the verdicts are not written"
-                sink.write_comparison(comparison_table(load_cells(root, spec.experiment)))
+                cells = load_cells(root, spec.experiment)
+                _write(cells, spec, sink_name, sink)  # what another command runs is compared, too
+                sink.write_comparison(comparison_table(cells))
             case _Traces() | _Compare():
                 pass
     except Exception as error:  # noqa: BLE001  (as above: no sink may break another, or the run)
         return _problem(what, error)
     return None
+
+
+def _write(cells: Sequence[Cell], spec: MirrorSpec, sink_name: str, sink: CellSink) -> None:
+    written = WrittenCells(spec.settings.root.experiment(spec.experiment))
+    for cell in cells:
+        if not written.has(sink_name, cell):
+            sink.write(cell)
+            written.add(sink_name, cell)
 
 
 def _problem(what: str, error: Exception) -> _Problem:

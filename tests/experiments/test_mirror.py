@@ -149,6 +149,15 @@ async def test_two_runs_at_once_write_each_cell_once_and_know_what_the_other_wro
     assert first.problems == ()
 
 
+async def test_what_another_command_runs_is_written_before_it_is_compared(root: StateRoot) -> None:
+    """A verdict stands beside the figures of all variants; one that nobody has written yet would be missing there."""
+    mirror = SinkMirror(spec_of(root, "judging"))
+    mirror.start()
+    await mirror.finish(["base"])
+    await mirror.stop()
+    assert noted(root) == ["cell base 30", "cell hook 30", "verdicts of ablation: hook REJECT", "close"]
+
+
 async def test_an_interrupt_of_the_terminal_does_not_reach_the_sinks(root: StateRoot) -> None:
     """Ctrl-C goes to every process of the terminal, and a sink cut off in a transaction would call that a failure."""
     mirror = SinkMirror(spec_of(root, "noting"))

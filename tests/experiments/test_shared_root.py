@@ -10,6 +10,7 @@ import pytest
 from pydantic import JsonValue
 
 from experiments.manifest import MANIFEST_FILE
+from experiments.store import read_experiment
 from geode.config.paths import StateRoot
 from tests.done.command import end_when, start
 from tests.doubles.hook_package import install_hooks
@@ -103,3 +104,19 @@ def test_what_a_killed_sweep_was_running_is_taken_over_by_the_other(home: Path) 
     done = [key for (said, key), times in manifest_lines(root).items() if said == "done" and times == 1]
     assert len(done) == 16
     assert list(root.workspaces.iterdir()) == [], "the killed one's, too"
+
+
+def test_jobs_of_another_sweeper_side_by_side_make_one_experiment(home: Path) -> None:
+    """A launcher of Hydra may run them at once: each adds its variant, and none takes another's away."""
+    jobs = [
+        sweep(home, "one", hooks, "repeats=4", "hydra/sweeper=basic") for hooks in ("[slow]", "[slow,stop_repeats]")
+    ]
+    for job in jobs:
+        out, err = job.communicate()
+        assert job.returncode == 0, (out, err)
+    root = StateRoot(home / "root")
+    each_once(root, 16)
+    assert {variant.name for variant in read_experiment(root, "one").variants} == {
+        "hooks=slow",
+        "hooks=slow+stop_repeats",
+    }
