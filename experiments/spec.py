@@ -18,7 +18,13 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from hydra.errors import CompactHydraException, HydraException, MissingConfigException, OverrideParseException
+from hydra.errors import (
+    CompactHydraException,
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import (
@@ -38,6 +44,10 @@ from geode.redaction import clean_text
 
 _VERSION_BASE = "1.3"
 _USAGE = 2  # how Hydra's argument parser ends; a sweep never does
+_OF_ONES_OWN = {
+    "suite": "; a suite of yours is given by its folder, as suite=./my_suite",
+    "hooks": "; a hook of yours is a choice once its package is installed: pip install -e ./my_hook",
+}
 _TEXT_KEYS = frozenset({"name", "baseline", "question"})
 _VALUE_FLAGS = re.compile(r"--?(cfg|c|package|p|config-(path|name|dir)|c[pnd]|info|i|experimental-rerun)")
 _VARIANTS: TypeAdapter[dict[VariantName, tuple[str, ...]]] = TypeAdapter(dict[VariantName, tuple[str, ...]])
@@ -315,18 +325,29 @@ def _explain(error: Exception, arguments: Sequence[str], loader: ConfigLoader) -
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     if isinstance(error, OverrideParseException):
         return f"{error.override!r} cannot be parsed: {how_to_quote(error.override)}"
+    if isinstance(error, ConfigCompositionException) and "--multirun" in str(error):
+        # Hydra takes whatever does not compose for a single run, and then objects to what is swept over in it.
+        own = [_quoted_if_group(argument) for argument in arguments if not argument.startswith("-")]
+        try:
+            loader.load_configuration("config", own, RunMode.MULTIRUN)
+        except (HydraException, OmegaConfBaseException) as real:
+            return _explain(real, own, loader)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, choice = error.missing_cfg_file.rpartition("/")
-        own = "; a suite of yours is given by its folder, as suite=./my_suite" if group == "suite" else ""
         known = nearest(choice, loader.get_group_options(group))
-        return f"{group or 'config'}: there is no choice {choice!r}{known}{own}"
+        return f"{group or 'config'}: there is no choice {choice!r}{known}{_OF_ONES_OWN.get(group, '')}"
     if isinstance(cause, ConfigKeyError | ConfigAttributeError) and cause.full_key:
         wrong = str(cause.full_key)
         key = next((key for key in map(override_key, arguments) if key.startswith(wrong)), wrong)
         parent, _, last = wrong.rpartition(".")
-        hooks = parent.startswith("hooks.")
-        text = f"{key}: there is no key {last!r}{nearest(last, _known_under(parent, loader))}"
-        return f"{text}; an option that the hook has and its file does not is set with +{key}=..." if hooks else text
+        there = list(_known_under(parent, loader))
+        if parent == "hooks" and last in there:
+            chosen = f"the hook {last!r} is not chosen, or not by every variant; hooks=[{last}] chooses it"
+            return f"{key}: {chosen}, and ++{key}=... sets the option where it is chosen"
+        text = f"{key}: there is no key {last!r}{nearest(last, there)}"
+        if parent.startswith("hooks."):
+            return f"{text}; an option that the hook has and its file does not is set with +{key}=..."
+        return text
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         as_text = "; to keep ${...} as text, write \\${...}" if isinstance(cause, InterpolationResolutionError) else ""
         return f"{cause.full_key}: {str(cause).splitlines()[0]}{as_text}"

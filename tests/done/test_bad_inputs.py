@@ -126,6 +126,26 @@ CONFIGURATION = {
         next_step="did you mean 'hooks'",
         way=Way.COMPOSED,
     ),
+    "misspelt key beside a sweep": Bad(
+        typed=("sweep", "hooks=[],[stop_repeats]", "repeat=3"),
+        named=("repeat: there is no key 'repeat'",),
+        next_step="did you mean 'repeats'",
+    ),
+    "a folder's name for a suite, beside a sweep": Bad(
+        typed=("sweep", "repair=0,2", "suite=my_suite"),
+        named=("suite: there is no choice 'my_suite'",),
+        next_step="suite=./my_suite",
+    ),
+    "a hook that is not installed": Bad(
+        typed=("sweep", "hooks=[],[my_hook]"),
+        named=("hooks: there is no choice 'my_hook'",),
+        next_step="pip install -e ./my_hook",
+    ),
+    "an option of a hook that one variant has": Bad(
+        typed=("sweep", "hooks=[],[stop_repeats]", "hooks.stop_repeats.allowed=1"),
+        named=("hooks.stop_repeats.allowed", "not by every variant"),
+        next_step="++hooks.stop_repeats.allowed=...",
+    ),
     "misspelt preset": Bad(
         typed=("sweep", "experiment=hook_ablatoin"),
         named=("experiment: there is no choice 'hook_ablatoin'",),
