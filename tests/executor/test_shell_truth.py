@@ -3,7 +3,9 @@
 The programs are scripts that only write down how they were called, on a PATH that has nothing else.
 """
 
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
@@ -76,7 +78,9 @@ COMMANDS = st.recursive(
         inner.map(lambda command: f"if {command}\nthen {command}\nfi"),
         inner.map(lambda command: f"for i in a b; do {command}\ndone"),
         inner.map(lambda command: f"case x in x) {command}\n;; esac"),
-        inner.map(lambda command: f"f() {{ {command}\n}}; f"),
+        # A function's name is longer than that of any inside it, so that no damage makes one call itself: two of a
+        # few thousand commands did, in a pipe, and filled the machine with shells.
+        inner.map(lambda command: f"f{len(command)}() {{ {command}\n}}; f{len(command)}"),
         inner.map(lambda command: f"eval '{command}'" if "'" not in command else command),
     ),
     max_leaves=4,
@@ -105,16 +109,22 @@ class Recorder:
         log = self._folder / f"log-{self._runs}"
         log.write_bytes(b"")
         environment = {"PATH": str(self._folder / "bin"), "LOG": str(log)}
-        with suppress(subprocess.TimeoutExpired):  # what it ran until then counts
-            subprocess.run(
-                [*self._shell, command],
-                env=environment,
-                cwd=self._folder / "work",
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=5,
-                check=False,
-            )
+        shell = subprocess.Popen(
+            [*self._shell, command],
+            env=environment,
+            cwd=self._folder / "work",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            with suppress(subprocess.TimeoutExpired):  # what it ran until then counts
+                shell.wait(timeout=5)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(shell.pid, signal.SIGKILL)
+            shell.wait()
         calls: list[list[str]] = []
         current: list[str] = []
         for part in log.read_bytes().decode("utf-8", "surrogateescape").split("\0"):
