@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -91,6 +92,12 @@ PIECES = st.sampled_from(
 DAMAGE = st.lists(st.tuples(st.integers(0, 80), PIECES), max_size=2)
 
 
+TIME_LIMIT_S = 5
+if not hasattr(os, "waitid"):
+    pytest.skip("this system cannot wait without reaping", allow_module_level=True)
+ENDED_AND_NOT_REAPED = os.WEXITED | os.WNOHANG | os.WNOWAIT
+
+
 class Recorder:
     """Runs commands and tells which programs they ran, with which arguments."""
 
@@ -119,9 +126,11 @@ class Recorder:
             start_new_session=True,
         )
         try:
-            with suppress(subprocess.TimeoutExpired):  # what it ran until then counts
-                shell.wait(timeout=5)
+            until = time.monotonic() + TIME_LIMIT_S  # what it ran until then counts
+            while os.waitid(os.P_PID, shell.pid, ENDED_AND_NOT_REAPED) is None and time.monotonic() < until:
+                time.sleep(0.002)
         finally:
+            # Before it is reaped, so that its group's number cannot have passed to somebody else.
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)
             shell.wait()
