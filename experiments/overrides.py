@@ -44,6 +44,18 @@ def root_key(override: str) -> str:
     return re.split(r"[./@]", override_key(override), maxsplit=1)[0]
 
 
+def chosen_hooks(overrides: Iterable[str]) -> frozenset[str] | None:
+    """Return the hooks that the last `hooks=[a,b]` chooses; None if no override chooses any."""
+    choices = [override.partition("=")[2] for override in overrides if override_key(override) == "hooks"]
+    return frozenset(re.findall(r"\w+", choices[-1])) if choices else None
+
+
+def without_options(overrides: Iterable[str], hooks: Iterable[str]) -> tuple[str, ...]:
+    """Return the overrides but those that set an option of one of `hooks`."""
+    idle = tuple(f"hooks.{name}." for name in hooks)
+    return tuple(override for override in overrides if not override_key(override).startswith(idle))
+
+
 def variant_name(overrides: Sequence[str]) -> str:
     """Name a variant by the overrides that make it: `hooks=[a,b]` and `repair=0` give `hooks=a+b.repair=0`.
 
@@ -64,7 +76,7 @@ def variant_name(overrides: Sequence[str]) -> str:
 def _readable(override: str) -> tuple[str, bool]:
     """Return the override in the characters of a variant name, and whether nothing else reads the same."""
     key, _, value = override.partition("=")
-    plain_key = re.fullmatch(r"[A-Za-z][A-Za-z0-9_/.]*", key) is not None
+    plain_key = re.fullmatch(r"\+{0,2}[A-Za-z][A-Za-z0-9_/.]*", key) is not None
     key = re.sub(r"[^A-Za-z0-9_.]+", ".", key).strip(".")
     if value == "[]":
         return f"{key}=none", plain_key

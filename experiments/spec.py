@@ -37,7 +37,17 @@ from pydantic import TypeAdapter, ValidationError
 
 from experiments.catalogue import installed_choices, unknown_names, with_hook_code
 from experiments.config_dir import config_dir
-from experiments.overrides import EXPERIMENT_KEYS, how_to_quote, nearest, override_key, quoted, root_key, variant_name
+from experiments.overrides import (
+    EXPERIMENT_KEYS,
+    chosen_hooks,
+    how_to_quote,
+    nearest,
+    override_key,
+    quoted,
+    root_key,
+    variant_name,
+    without_options,
+)
 from experiments.records import VariantName
 from experiments.run_spec import InvalidSpec, Problem, RunSpec, build_run_spec
 from geode.redaction import clean_text
@@ -214,7 +224,11 @@ def _named_variants(master: DictConfig) -> dict[str, tuple[str, ...]]:
 def _expand(
     overrides: Sequence[Override], named: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """Yield (name, own overrides, all overrides) of each variant: the named ones times the product of the sweeps."""
+    """Yield (name, own overrides, all overrides) of each variant: the named ones times the product of the sweeps.
+
+    An option of a hook would choose that hook. It counts only for variants that do, if there are any: so it can be set
+    in a comparison of with and without, and what is swept over it is one variant without.
+    """
     common: list[str] = []
     axes: list[list[str]] = []
     for override in overrides:
@@ -229,10 +243,19 @@ def _expand(
         else:
             axes.append([f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()])
     _refuse_double_settings(axes, named)
-    for (name, own), combination in itertools.product((named or {"": ()}).items(), itertools.product(*axes)):
-        mine = (*own, *combination)
-        label = ".".join(filter(None, (name, variant_name(combination) if combination else "")))
-        yield (label if name else variant_name([*common, *combination]), mine, (*common, *mine))
+    variants = list(itertools.product((named or {"": ()}).items(), itertools.product(*axes)))
+    chosen = [chosen_hooks((*common, *own, *combination)) for (_, own), combination in variants]
+    somewhere = frozenset[str]().union(*filter(None, chosen))
+    seen: set[tuple[str, ...]] = set()
+    for ((name, own), combination), here in zip(variants, chosen, strict=True):
+        idle = frozenset() if here is None else somewhere - here
+        swept, mine = (without_options(each, idle) for each in (combination, (*own, *combination)))
+        composed = (*without_options(common, idle), *mine)
+        if idle and composed in seen and swept != combination:
+            continue
+        seen.add(composed)
+        label = ".".join(filter(None, (name, variant_name(swept) if swept else "")))
+        yield (label if name else variant_name([*without_options(common, idle), *swept]), mine, composed)
 
 
 def _refuse_double_settings(axes: Sequence[Sequence[str]], named: Mapping[str, Sequence[str]]) -> None:

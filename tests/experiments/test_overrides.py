@@ -27,6 +27,7 @@ VALUES = st.one_of(
         (("hooks=[a,b]", "repair=0"), "hooks=a+b.repair=0"),
         (("limits.rounds=5", "repeats=30", "name=x", "suite.tasks=[a]"), "limits.rounds=5"),
         (("role/target=apprentice",), "role.target=apprentice"),
+        (("hooks=[a]", "+hooks.a.k=3"), "hooks=a.hooks.a.k=3"),
     ],
 )
 def test_a_variant_is_named_by_what_makes_it(overrides: tuple[str, ...], name: str) -> None:

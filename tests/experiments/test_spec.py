@@ -215,6 +215,36 @@ def test_named_variants_are_multiplied_by_what_is_swept_over(running: tuple[Conf
     assert [hook.name for hook in found[3].spec.scaffold.hooks] == ["stop_repeats"]
 
 
+def test_an_option_of_a_hook_counts_only_for_variants_that_choose_it(
+    running: tuple[ConfigLoader, DictConfig],
+) -> None:
+    """It would choose the hook: the variant without would have it too, and nobody would see that."""
+    found = variants_of(running, ["hooks=[],[require_read],[stop_repeats]", "++hooks.stop_repeats.allowed=1,4"])
+    assert [(variant.name, [hook.name for hook in variant.spec.scaffold.hooks]) for variant in found] == [
+        ("hooks=none", []),
+        ("hooks=require_read", ["require_read"]),
+        ("hooks=stop_repeats.hooks.stop_repeats.allowed=1", ["stop_repeats"]),
+        ("hooks=stop_repeats.hooks.stop_repeats.allowed=4", ["stop_repeats"]),
+    ]
+    assert [hook.options for variant in found[2:] for hook in variant.spec.scaffold.hooks] == [
+        {"allowed": 1},
+        {"allowed": 4},
+    ]
+    assert found[0].overrides == ("hooks=[]",)
+    named: dict[str, JsonValue] = {"without": ["hooks=[]"], "with": ["hooks=[stop_repeats]"]}
+    without, with_it = variants_of(running, ["++hooks.stop_repeats.allowed=4"], named)
+    assert without.spec.scaffold.hooks == ()
+    assert [hook.options for hook in with_it.spec.scaffold.hooks] == [{"allowed": 4}]
+
+
+def test_an_option_of_a_hook_that_no_variant_chooses_still_adds_the_hook(
+    running: tuple[ConfigLoader, DictConfig],
+) -> None:
+    """Nothing that was typed is dropped in silence everywhere."""
+    found = variants_of(running, ["hooks=[],[require_read]", "++hooks.stop_repeats.allowed=4"])
+    assert all("stop_repeats" in [hook.name for hook in variant.spec.scaffold.hooks] for variant in found)
+
+
 BAD_SWEEPS: list[tuple[list[str], dict[str, JsonValue], str]] = [
     (["repeats=1,2"], {}, "repeats: all variants of an experiment share this key"),
     (["limits.rounds=interval(1,5)"], {}, "limits.rounds: 'limits.rounds=interval(1,5)' has no end"),
