@@ -4,7 +4,7 @@ import errno
 import io
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from rich.console import Console
 
 from experiments.budget import Budget
 from experiments.claims import Claims, block_name, episode_name
-from experiments.engine import EpisodeBench, LocalEngine
+from experiments.engine import Attempted, Ending, EpisodeBench, LocalEngine
 from experiments.manifest import EpisodeStatus, Manifest, read_manifest
 from experiments.plan import Plan, PlannedEpisode, make_plan
 from experiments.progress import Progress
@@ -55,6 +55,23 @@ class Noticing(io.StringIO):
         return super().write(text)
 
 
+class Dying:
+    """An engine whose first attempts end as scripted: the process dies. Those after them are made here."""
+
+    slots = 1
+
+    def __init__(self, bench: EpisodeBench, *endings: Ending) -> None:
+        self._bench, self._endings = bench, list(endings)
+
+    async def run(self, slot: int, episode: PlannedEpisode) -> Attempted:
+        if self._endings:
+            return Attempted(ending=self._endings.pop(0), cause="SIGKILL")
+        return await self._bench.attempt(episode)
+
+    async def close(self) -> None:
+        pass
+
+
 class Bench:
     """An experiment of two variants, one task and four repeats, run by a script."""
 
@@ -71,7 +88,14 @@ class Bench:
     def plan(self) -> Plan:
         return make_plan(self.experiment, VARIANTS, 4, self.store)
 
-    def run(self, opener: ScriptedOpener, *, concurrency: int = 1, budget: BudgetChoice = NO_BUDGET) -> bool:
+    def run(
+        self,
+        opener: ScriptedOpener,
+        *,
+        concurrency: int = 1,
+        budget: BudgetChoice = NO_BUDGET,
+        deaths: Sequence[Ending] = (),
+    ) -> bool:
         plan = self.plan()
         manifest = Manifest(self.folder, self.clock)
         claims = Claims(self.root)
@@ -90,7 +114,7 @@ class Bench:
         )
         runner = Runner(
             bench=bench,
-            engine=LocalEngine(bench=bench, slots=concurrency),
+            engine=Dying(bench, *deaths) if deaths else LocalEngine(bench=bench, slots=concurrency),
             budget=Budget(budget, self.clock),
             mirror=None,
             progress=self.progress,
@@ -294,6 +318,31 @@ def test_what_another_process_finished_since_the_plan_is_not_run_again(bench: Be
     assert bench.run(opener)
     assert len(opener.opened) == 7
     assert last.spec.episode_key not in ran(opener)
+
+
+def test_an_episode_whose_process_died_begins_again(bench: Bench) -> None:
+    """Twice; and a process that died before it had begun anything is not held against the episode."""
+    deaths = [Ending.UNBEGUN, Ending.LOST, Ending.UNBEGUN, Ending.LOST, *[Ending.UNBEGUN] * 3]
+    assert bench.run(ScriptedOpener(do_the_task), deaths=deaths)
+    assert bench.statuses() == ["done"] * 8
+    assert bench.shown.getvalue().count("died (SIGKILL)") == 2
+
+
+def test_an_episode_that_takes_every_process_with_it_is_invalid(bench: Bench) -> None:
+    """It would do so for ever. Its record says why there is no measurement, and the others are run."""
+    assert bench.run(ScriptedOpener(do_the_task), deaths=[Ending.LOST] * 3)
+    assert bench.statuses() == ["done"] * 7 + ["failed"]
+    assert bench.progress is not None
+    assert dict(bench.progress.reasons) == {"the process that ran it died 3 times (SIGKILL, SIGKILL, SIGKILL)": 1}
+    assert bench.plan().to_run == 0
+
+
+def test_a_lost_attempt_counts_with_all_that_it_may_have_spent(bench: Bench) -> None:
+    """Nobody knows what the model was asked before the process died; of what had not begun everybody does."""
+    deaths = [Ending.UNBEGUN, Ending.UNBEGUN, Ending.LOST]
+    with pytest.raises(OverBudget, match=r"budget\.calls=82: 43 model calls are spent"):
+        bench.run(ScriptedOpener(do_the_task), deaths=deaths, budget=BudgetChoice(calls=82))
+    assert len(bench.done()) == 1
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])

@@ -51,6 +51,7 @@ def each_once(root: StateRoot, total: int) -> None:
     lines = manifest_lines(root)
     for status in ("started", "done"):
         assert {key: times for (said, key), times in lines.items() if said == status} == dict.fromkeys(keys, 1)
+    assert not [key for said, key in lines if said == "lost"], "what another process is running is not lost"
     assert not root.set_aside.exists()
     assert list(root.workspaces.iterdir()) == []
 
