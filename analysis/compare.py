@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from analysis.truth import TrueDifference, TruthTable, true_difference
+from experiments.broken_hooks import broken_hooks_warnings
 from experiments.cell_drift import Drift, drift, drift_warning
 from experiments.episode import EpisodeRecord
 from experiments.gate import (
@@ -330,6 +331,7 @@ def _warnings(
     targets = sorted({cell.variant.roles.get(Role.TARGET, "") for cell in cells})
     if len(targets) > 1:
         yield f"the variants run on different models: {', '.join(targets)}"
+    yield from broken_hooks_warnings(cells)
     if drifted is not None:
         yield drifted
     versions = sorted({stored.record.geode_version for cell in cells for stored in cell.episodes})

@@ -174,8 +174,9 @@ def _event(event: Event, *, full: bool) -> RenderableType:
 def _decided(event: HookDecided | ApprovalDecided) -> tuple[str, str]:
     if isinstance(event, ApprovalDecided):
         return f"approval of {event.tool}, level {event.level}: {event.answer}", "magenta"
-    broken, style = (", because it is BROKEN", "bold red") if event.broken else ("", "magenta")
-    return f"hook {event.hook} at {event.point}: {event.decision}{broken}", style
+    if event.broken:
+        return f"hook {event.hook} at {event.point}: BROKEN, which counts as its strictest answer", "bold red"
+    return f"hook {event.hook} at {event.point}: {event.decision}", "magenta"
 
 
 def _model_called(event: ModelCalled, *, full: bool) -> RenderableType:

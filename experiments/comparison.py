@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from experiments.broken_hooks import broken_hooks_warnings
 from experiments.cell_drift import Drift, drift, drift_warning
 from experiments.episode import EpisodeRecord
 from experiments.gate import (
@@ -163,6 +164,7 @@ def _warnings(rows: Sequence[ComparisonRow], drifted: str | None) -> Iterator[st
     if models:
         simulated = {model for model in models if model.startswith("simulated/")} or models
         yield f"{SIMULATED_NOTE} ({', '.join(sorted(simulated))})"
+    yield from broken_hooks_warnings([row.cell for row in rows])
     if drifted is not None:
         yield drifted
     if invalid := ", ".join(f"{row.invalid} of {row.variant}" for row in rows if row.invalid):

@@ -32,8 +32,9 @@ class EpisodeRecord(BaseModel):
 
     `roles` and `usage` are keyed by role name (target, auditor, judge, mutator); a role's value is `route/id`.
     `latency_ms` of a usage is the model's own time (simulated time for a simulated model); `wall_s` and `cpu_s` are the
-    host's. `verified` says whether the completion check accepted the last answer. `simulated` is true if any role was
-    played by no language model.
+    host's. `verified` says whether the completion check accepted the last answer. `broken_hooks` are hooks that failed
+    instead of deciding, each with what went wrong first. `simulated` is true if any role was played by no language
+    model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,6 +58,7 @@ class EpisodeRecord(BaseModel):
     tool_errors: int
     refused_calls: int
     repairs_used: int
+    broken_hooks: dict[str, str] = Field(default_factory=dict)
     usage: dict[str, RoleUsage]
     simulated: bool
     session_id: str

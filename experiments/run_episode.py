@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import geode
+from experiments.broken_hooks import broken_hooks
 from experiments.episode import EpisodeRecord, RoleUsage
 from experiments.plan import EpisodeSpec
 from experiments.records import Caps
@@ -119,6 +120,7 @@ async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder
         spec,
         attempt,
         outcome.model_copy(update={"reasons": reasons}),
+        broken=broken_hooks(folder) if spec.scaffold.hooks else {},
         started_at=started_at,
         ended_at=parts.clock.now(),
         wall_s=parts.clock.monotonic_s() - started_s,
@@ -130,7 +132,7 @@ def unrun_record(spec: EpisodeSpec, reason: str, clock: Clock) -> EpisodeRecord:
     """Return the record of an episode that no process could run to its end."""
     now, outcome = clock.now(), Outcome(kind=OutcomeKind.INVALID, reasons=(reason,))
     nothing = _Attempt(session_id="", result=None)
-    return _record(spec, nothing, outcome, started_at=now, ended_at=now, wall_s=0.0, cpu_s=0.0)
+    return _record(spec, nothing, outcome, broken={}, started_at=now, ended_at=now, wall_s=0.0, cpu_s=0.0)
 
 
 @contextmanager
@@ -251,6 +253,7 @@ def _record(
     attempt: _Attempt,
     outcome: Outcome,
     *,
+    broken: dict[str, str],
     started_at: datetime,
     ended_at: datetime,
     wall_s: float,
@@ -276,6 +279,7 @@ def _record(
         tool_errors=result.tool_errors if result else 0,
         refused_calls=result.refused_calls if result else 0,
         repairs_used=result.repairs_used if result else 0,
+        broken_hooks=broken,
         usage={Role.TARGET.value: _role_usage(result)} if result else {},
         simulated=result.simulated if result else any(m.startswith("simulated/") for m in spec.roles.values()),
         session_id=attempt.session_id,

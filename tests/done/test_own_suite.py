@@ -115,6 +115,21 @@ def test_a_hook_that_cannot_be_imported_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_hook_that_raises_is_told_beside_the_figures(tmp_path: Path) -> None:
+    """Its variant runs to the end, and may even come out well: nobody should read that as what the idea is worth."""
+    geode(tmp_path, "dev", "new", "hook", "my_hook")
+    more = install(tmp_path / "my_hook", tmp_path / "site")
+    code = tmp_path / "my_hook" / "my_hook" / "__init__.py"
+    code.write_text(code.read_text().replace("self.memory.changes += 1", "self.memory.chnages += 1"))
+    asked = ("sweep", "hooks=[],[my_hook]", "suite.tasks=[fix_slug]", "repeats=4", "tracking=none", "name=mine")
+    assert geode(tmp_path, *asked, more=more).code == 0
+    compared = " ".join(geode(tmp_path, "compare", "mine", more=more).out.split())
+    assert "the hook 'my_hook' is broken in " in compared
+    assert " of 4 episodes of hooks=my_hook, which counts as its strictest answer: at PostToolUse it raised" in compared
+    assert "has no attribute 'chnages'" in compared
+
+
+@pytest.mark.slow
 def test_an_edited_hook_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
     """Otherwise a researcher would compare with episodes of code that is no more."""
     geode(tmp_path, "dev", "new", "hook", "my_hook")
