@@ -58,10 +58,10 @@ def bubblewrap(*, network: bool, task: bool = False) -> CommandEnvironment:
             # Started by root it would keep every capability, and with it the right to undo all that follows.
             *(_PROGRAM, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"),
             *(("--share-net",) if network else ()),
+            *("--tmpfs", "/tmp", "--dir", "/var/tmp", "--dir", "/run"),  # noqa: S108  (the child's own; a Python may be installed below it)
             *(part for place in seen for part in ("--ro-bind-try", place, place)),
             # The kernel's settings are writable for root, capabilities or not, and bwrap does not cover them.
             *("--proc", "/proc", "--ro-bind-try", "/proc/sys", "/proc/sys", "--dev", "/dev"),
-            *("--tmpfs", "/tmp", "--dir", "/var/tmp", "--dir", "/run"),  # noqa: S108  (the child's own)
             *(("--ro-bind", "{task}", "/task") if task else ()),
             *("--bind", "{workspace}", MODEL_ROOT),
         ),
