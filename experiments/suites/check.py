@@ -2,8 +2,9 @@
 
 A verifier that nobody has seen fail measures nothing, and one that nobody has seen pass makes every agent look bad. So
 the untouched fixtures and each named wrong end state must fail, a solution must pass, and a second look must say the
-same. A solution is the folder `solution/`, laid over the fixtures, or the changes of `outline.yaml`, or both. Calls
-are made by the tools that an agent has, in the task's environment, which has to work first.
+same. A solution is the folder `solution/`, laid over the fixtures, or the changes of `outline.yaml`, or both; after the
+latter its checks must pass. Calls are made by the tools that an agent has, in the task's environment, which has to work
+first.
 """
 
 import asyncio
@@ -16,11 +17,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from experiments.overrides import nearest
 from experiments.suite import Outcome, OutcomeKind, Task, VerifierBroke
 from experiments.suites.environments import broken_environments
 from experiments.suites.loader import copy_fixtures, load_suite, read_task_file
 from experiments.suites.verifier_runner import VerifierRunner
-from geode.llm.outline import OutlineCall
+from geode.llm.outline import OutlineCall, OutlineStep
 from geode.redaction import Redactor
 from geode.tools.arguments import check_arguments
 from geode.tools.catalogue import workspace_tools
@@ -35,7 +37,15 @@ _Make = Callable[[Path], None]
 
 
 class _Problem(Exception):  # noqa: N818  (it is what the check found)
-    """Something about a task that has to be mended. The text names the place and the next step."""
+    """Something about a task that has to be mended: the file and the key in it, what is wrong there, the next step."""
+
+    def __init__(self, place: str, text: str) -> None:
+        super().__init__(f"{place}: {text}")
+        self.place, self.text = place, text
+
+
+class _Broken(_Problem):
+    """The verifier says nothing of an end state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +94,19 @@ def _check(task: Task, verifiers: VerifierRunner, broken: str) -> TaskCheck:
             " differ from the fixtures into solution/, or write outline.yaml"
         )
     wrong = tuple(_wrong_ends(task, solutions[0].make)) if solutions else ()
+    broken_at: dict[str, list[str]] = {}
     for state in (_untouched(task), *solutions, *wrong):
         try:
             _prove(task, state, verifiers)
             proved[state.wanted] += 1
+        except _Broken as problem:
+            broken_at.setdefault(problem.text, []).append(problem.place)
         except _Problem as problem:
             problems.append(f"{_folder(task).name}/{problem}")
+    for text, (place, *more) in broken_at.items():  # it tends to break in one way everywhere
+        same = f"; the same at {', '.join(more)}" if more else ""
+        problems.append(f"{_folder(task).name}/{place}: {text}{same}")
+    problems += [f"{_folder(task).name}/{problem}" for problem in _failing_checks(task)]
     notes = []
     if solutions and not wrong:
         notes.append(
@@ -154,22 +171,55 @@ def _prove(task: Task, state: _EndState, verifiers: VerifierRunner) -> None:
         try:
             state.make(workspace)
         except ToolFailed as failure:
-            raise _Problem(f"{state.place}: the calls cannot be made: {failure}") from failure
+            raise _Problem(state.place, f"the calls cannot be made: {failure}") from failure
         first, second = (_outcome(task, state, workspace, verifiers) for _ in range(2))
     if first != second:
         raise _Problem(
-            f"{state.place}: the verifier says {_told(first)}, and on a second look {_told(second)};"
-            " it must leave the workspace as it is, and depend on nothing else"
+            state.place,
+            f"the verifier says {_told(first)}, and on a second look {_told(second)};"
+            " it must leave the workspace as it is, and depend on nothing else",
         )
     if first.kind is not state.wanted:
-        raise _Problem(f"{state.place}: the verifier says {_told(first)}, not {state.wanted}; {state.advice}")
+        raise _Problem(state.place, f"the verifier says {_told(first)}, not {state.wanted}; {state.advice}")
 
 
 def _outcome(task: Task, state: _EndState, workspace: Path, verifiers: VerifierRunner) -> Outcome:
     try:
         return asyncio.run(verifiers.outcome(task.verify, workspace))
     except (VerifierBroke, EnvironmentBroken) as broke:
-        raise _Problem(f"{state.place}: the verifier broke: {broke}; every such episode would be INVALID") from broke
+        raise _Broken(state.place, f"the verifier broke: {broke}; every such episode would be INVALID") from broke
+
+
+def _failing_checks(task: Task) -> Iterator[str]:
+    """Yield each check of the outline that does not pass when all its changes are made: no worker could be done."""
+    if task.outline is None:
+        return
+    steps = task.outline.steps
+    with tempfile.TemporaryDirectory(prefix="geode-check-") as scratch:
+        workspace = Path(scratch).resolve() / "workspace"
+        copy_fixtures(task, workspace)
+        try:
+            _call_all(task.environment, [step.call for step in steps if step.kind == "change"], workspace)
+        except (ToolFailed, EnvironmentBroken):
+            return  # which is told of the solution
+        for step in steps:
+            if step.kind == "check" and (problem := _failing(task, step, workspace)):
+                yield f"outline.yaml: steps.{step.id}: when all changes are made, {problem}"
+
+
+def _failing(task: Task, step: OutlineStep, workspace: Path) -> str:
+    try:
+        output = _output(task.environment, step.call, workspace)
+    except (ToolFailed, EnvironmentBroken) as failure:
+        return f"the call cannot be made: {failure}"
+    if step.passes_when is None:
+        return f"its result is an error: {_line(output.text)}" if output.is_error else ""
+    wanted = f"its result does not hold {step.passes_when!r}, which is its 'passes_when': {_line(output.text)}"
+    return "" if step.passes_when in output.text else wanted
+
+
+def _line(text: str) -> str:
+    return f"{' '.join(text.split()):.200}"
 
 
 def _told(outcome: Outcome) -> str:
@@ -181,16 +231,20 @@ def _lay_over(solution: Path, workspace: Path) -> None:
 
 
 def _call_all(environment: Environment, calls: Iterable[OutlineCall], workspace: Path) -> None:
-    tools = workspace_tools(Workspace(workspace), environment)
     for call in calls:
-        if call.tool not in tools:
-            raise ToolFailed(f"there is no tool {call.tool!r}; there are {', '.join(sorted(tools))}")
-        tool = tools[call.tool]
-        if refusal := check_arguments(tool, call.arguments):
-            raise ToolFailed(refusal)
-        output = asyncio.run(_made(tool, call))
+        output = _output(environment, call, workspace)
         if output.is_error:
-            raise ToolFailed(f"{call.tool}: {output.text:.200}")
+            raise ToolFailed(f"{call.tool}: {_line(output.text)}")
+
+
+def _output(environment: Environment, call: OutlineCall, workspace: Path) -> ToolOutput:
+    tools = workspace_tools(Workspace(workspace), environment)
+    if call.tool not in tools:
+        raise ToolFailed(f"there is no tool {call.tool!r}{nearest(call.tool, tools)}")
+    tool = tools[call.tool]
+    if refusal := check_arguments(tool, call.arguments):
+        raise ToolFailed(refusal)
+    return asyncio.run(_made(tool, call))
 
 
 async def _made(tool: ToolSpec, call: OutlineCall) -> ToolOutput:

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import signal
 import sys
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def load_verifier(path: Path, module_name: str, time_limit_s: float) -> FileVeri
     try:
         function = _function_of(path, source, module_name)
     except (Exception, SystemExit) as error:  # whatever a verifier raises on import is that file's fault, and named so
-        raise ValueError(f"{path} cannot be loaded ({error!r}); run it by itself to see where it fails") from error
+        raise ValueError(f"{path} cannot be loaded ({_told(error)}); run it by itself to see where it fails") from error
     if function is None:
         raise ValueError(f"{path} defines no function verify; add `def verify(workspace: Path) -> Outcome`")
     return FileVerifier(path=path, source=source, module_name=module_name, time_limit_s=time_limit_s, function=function)
@@ -96,11 +97,19 @@ def looked(verify: Verifier, workspace: Path) -> Outcome:
     try:
         outcome: object = verify(workspace)
     except (Exception, SystemExit) as error:  # a verifier is a suite's own code, and is named as what broke
-        text = clean_text(f"{type(error).__name__}: {error}")[:_SHOWN_CHARS_MAX]
-        raise VerifierBroke(text, error.errno if isinstance(error, OSError) else None) from error
+        raise VerifierBroke(_told(error), error.errno if isinstance(error, OSError) else None) from error
     if not isinstance(outcome, Outcome):
         raise VerifierBroke(clean_text(f"it returned {outcome!r:.80}, which is no experiments.suite.Outcome"))
     return outcome
+
+
+def _told(error: BaseException) -> str:
+    """Return what a verifier raised, and the last line of its own file on the way there."""
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    foreign = [place for place in places if place[0] != __file__ and not place[0].startswith("<frozen")]
+    own = [line for name, line in foreign if name == foreign[0][0]]
+    where = f" ({Path(foreign[0][0]).name}, line {own[-1]})" if own else ""
+    return clean_text(f"{type(error).__name__}: {error}")[:_SHOWN_CHARS_MAX] + where
 
 
 class _HashedSource(importlib.abc.SourceLoader):

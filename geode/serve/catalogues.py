@@ -32,7 +32,7 @@ def hook_factories() -> Mapping[str, HookFactory]:
             factories[point.name] = point.load()
         except Exception as error:  # whatever foreign code raises on import is that package's fault, and is named so
             raise ValueError(
-                f"the hook {point.name!r} of {point.value} cannot be imported ({error!r});"
+                f"the hook {point.name!r} of {point.value} cannot be imported ({type(error).__name__}: {error});"
                 " repair or uninstall its package"
             ) from error
     return factories

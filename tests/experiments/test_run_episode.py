@@ -137,7 +137,9 @@ async def test_a_verifier_that_breaks_makes_the_episode_invalid(bench: Bench, tm
     """Nothing is known about the agent then, and a default in its place would be a lie."""
     task = make_task(tmp_path, "csv_a", bench.task.task_hash, break_verifier)
     record = await bench.run(ScriptedOpener(do_the_task), task)
-    assert record.outcome.reasons == ("the verifier broke: ZeroDivisionError: in the verifier",)
+    line = break_verifier.__code__.co_firstlineno + 1
+    told = f"the verifier broke: ZeroDivisionError: in the verifier ({Path(__file__).name}, line {line})"
+    assert record.outcome.reasons == (told,)
     assert (record.outcome.kind, record.rounds) == (OutcomeKind.INVALID, 3)
 
 
@@ -153,7 +155,8 @@ async def test_a_verifier_that_exits_or_says_something_else_costs_its_episode_on
 ) -> None:
     """A script made into a verifier ends with `sys.exit`, and must not end the run of a night with it."""
     record = await bench.run(ScriptedOpener(do_the_task), make_task(tmp_path, "csv_a", bench.task.task_hash, verify))
-    assert record.outcome.reasons == (f"the verifier broke: {reason}",)
+    (told,) = record.outcome.reasons
+    assert told.startswith(f"the verifier broke: {reason}")
 
 
 async def test_fixtures_that_cannot_be_read_make_the_episode_invalid(bench: Bench, tmp_path: Path) -> None:

@@ -95,18 +95,29 @@ def test_one_solution_is_enough(suite: Path, part: str) -> None:
             judge("return 'yes'"),
             r"first_task/fixtures: the verifier broke: it returned 'yes', which is no experiments\.suite\.Outcome",
         ),
-        (judge("raise KeyError('x')"), r"first_task/fixtures: the verifier broke: KeyError: 'x'; every such episode"),
+        (
+            judge("raise KeyError('x')"),
+            r"first_task/fixtures: the verifier broke: KeyError: 'x' \(verify\.py, line \d+\); every such episode",
+        ),
         (
             replace("task.yaml", "metrics_port = 8081", "metrics_port = 1"),
             r"first_task/task\.yaml: wrong_end_states\.other_port_changed: the calls cannot be made: .*'settings\.ini'",
         ),
         (
             replace("task.yaml", "tool: write_file", "tool: write_fil"),
-            r"wrong_end_states\.check_weakened: the calls cannot be made: there is no tool 'write_fil'; there are edit",
+            r"check_weakened: the calls cannot be made: there is no tool 'write_fil'; did you mean 'write_file'",
         ),
         (
             replace("task.yaml", "content:", "contents:"),
             r"wrong_end_states\.check_weakened: the calls cannot be made: the arguments of 'write_file' do not fit",
+        ),
+        (
+            replace("outline.yaml", 'passes_when: "exit code: 0"', "passes_when: all is well"),
+            r"outline\.yaml: steps\.run_check: when all changes are made, its result does not hold 'all is well'",
+        ),
+        (
+            replace("outline.yaml", "command: sh check.sh}", "command: sh chekc.sh}"),
+            r"steps\.run_check: when all changes are made, its result does not hold 'exit code: 0'.*cannot open",
         ),
         (
             replace("fixtures/check.sh", "# Looks", "# /home/somebody/x looks"),
@@ -127,6 +138,14 @@ def test_what_is_wrong_is_named_by_file_and_key(suite: Path, change: Callable[[P
     change(suite / "first_task")
     found = checked(suite)
     assert any(re.search(problem, line) for line in found.problems), found.problems
+
+
+def test_what_is_wrong_everywhere_is_told_once(suite: Path) -> None:
+    """Seven times the same line hides the one line that says something else."""
+    judge("return no_such_name")(suite / "first_task")
+    (problem,) = checked(suite).problems
+    assert problem.startswith("first_task/fixtures: the verifier broke: NameError: name 'no_such_name' is not defined")
+    assert "; the same at solution, outline.yaml: steps, task.yaml: wrong_end_states.other_port_changed, " in problem
 
 
 def test_the_message_names_no_secret(suite: Path) -> None:

@@ -126,9 +126,9 @@ async def test_a_program_that_a_verifier_runs_ends_with_the_look(
     [
         ("os._exit(3)", r"^it ended its own process \(exit code 3\)$"),
         ("os.kill(os.getpid(), 11)", r"^it ended its own process \(signal 11\)$"),
-        ("sys.exit(4)", "^SystemExit: 4$"),
-        ("raise KeyError('x')", "^KeyError: 'x'$"),
-        ("raise ValueError('\\ud83c')", "^ValueError: \ufffd$"),
+        ("sys.exit(4)", r"^SystemExit: 4 \(verify_\d+\.py, line 4\)$"),
+        ("raise KeyError('x')", r"^KeyError: 'x' \(verify_\d+\.py, line 4\)$"),
+        ("raise ValueError('\\ud83c')", r"^ValueError: \ufffd \(verify_"),
         ("return True", r"^it returned True, which is no experiments\.suite\.Outcome$"),
         ("input()", "^EOFError"),
     ],
