@@ -101,7 +101,7 @@ def _main_tables(console: Console, comparison: Comparison) -> Iterator[Renderabl
         ("false", lambda row: _percent(row.claimed_falsely)),
         ("cost", lambda row: _dollars(row.spend.cost_usd) if row.spend else "–"),
     ]
-    truth: list[_Column] = [("truth", _truth)] if comparison.simulated_models else []
+    truth: list[_Column] = [("truth", _truth)] if _has_truth(comparison) else []
     whole = _variant_table(comparison, [*figures, *prices, *verdict, *truth])
     longest = max(len(row.name) for row in comparison.rows)  # which may be folded, as figures may not
     folded = max(0, longest - _NAME_WIDTH_FOLDED)
@@ -152,6 +152,10 @@ def _dollars(cost: float) -> str:
 
 def _verdict(row: VariantRow) -> Text:
     return Text(row.verdict.kind, style=VERDICT_STYLE[row.verdict.kind]) if row.verdict else Text()
+
+
+def _has_truth(comparison: Comparison) -> bool:
+    return any(row.truth for row in comparison.rows)
 
 
 def _truth(row: VariantRow) -> Text:
@@ -280,12 +284,13 @@ def _level(comparison: Comparison) -> str:
 
 
 def _legend(comparison: Comparison) -> Text:
+    together = f"; the intervals hold for all {comparison.candidates} candidates together"
     text = (
         f"\npass, false: in % of measured episodes.  difference: points to {comparison.baseline}, tasks weighing"
-        f" equally; the intervals hold for all {comparison.candidates} candidates together.  tasks: how many have a"
-        " mean difference above and below zero.  false: accepted by the completion check, failed by the verifier."
+        f" equally{together if comparison.candidates > 1 else ''}.  tasks: how many have a mean difference above and"
+        " below zero.  false: accepted by the completion check, failed by the verifier.  cost: mean of an episode."
     )
-    if comparison.simulated_models:
+    if _has_truth(comparison):
         text += "  truth: the same difference in a long run of the simulated worker, ± its standard error."
     return Text(text, style="dim")
 

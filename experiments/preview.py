@@ -101,11 +101,12 @@ def print_preview(preview: Preview, console: Console) -> None:
     plan, refused = preview.plan, refused_by_variant(preview.refusals)
     ruler = plan.experiment.ruler
     families = {task.family for task in ruler.tasks}
-    _say(console, f"{plan.experiment.name}: {plan.experiment.question or 'no question on record'}")
+    _say(console, ": ".join(filter(None, (plan.experiment.name, plan.experiment.question))))
     _say(
         console,
-        f"ruler {ruler.ruler_id}: {len(ruler.tasks)} tasks in {len(families)} families,"
-        f" {len(ruler.seeds)} seeds, {plan.experiment.repeats} repeats",
+        f"ruler {ruler.ruler_id}: {_many(len(ruler.tasks), 'task')} in {len(families)}"
+        f" {'family' if len(families) == 1 else 'families'}, {_many(len(ruler.seeds), 'seed')},"
+        f" {_many(plan.experiment.repeats, 'repeat')}",
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("variant", overflow="fold")
@@ -142,7 +143,8 @@ def _forecast_lines(found: Forecast) -> Iterator[str]:
         yield f"  time    {_time(found.seconds)} for the episodes"
         if found.unknown:
             yield f"  Nothing is known of {found.unknown} more: no episode in their roles has run here."
-    yield f"  at most {_amount(found.most)}, by limits and caps"
+    nobody = "; a simulated model is billed to nobody" if found.simulated and found.cost_usd is None else ""
+    yield f"  at most {_amount(found.most)}, by limits and caps{nobody}"
 
 
 def _money(found: Forecast) -> str:
@@ -182,7 +184,7 @@ def detectable_lines(found: Detectable) -> Iterator[str]:
         f" a task, judged by {rests_on}:"
     )
     if found.on_tasks is None:
-        yield f"  on these tasks  nothing, not even {_points(found.largest)}, which is to pass always"
+        yield f"  on these tasks  nothing: even {_points(found.largest)} more, which is to pass always, are too few"
     else:
         yield f"  on these tasks  a true difference of {_points(found.on_tasks)} or more"
     needed = ", ".join(f"{_points(target)} {_repeats(found.repeats[target], target, found)}" for target in TARGETS)

@@ -88,7 +88,10 @@ def _lines(report: Report) -> Iterator[str]:
     for reason, times in sorted(report.invalid_reasons.items(), key=lambda pair: -pair[1])[:_SHOWN]:
         yield f"INVALID {times} x {reason}"
     if any(of_variant.get(OutcomeKind.INVALID) for of_variant in report.counts.values()):
-        yield "INVALID episodes measured nothing. To run them again: the same command with invalid=rerun"
+        yield (
+            "INVALID episodes measured nothing. To run them again: the same command with invalid=rerun;"
+            " if you mend the suite, under another name=..."
+        )
     for problem in report.sink_problems:
         yield f"sink failed: {problem}"
     if report.sink_problems:

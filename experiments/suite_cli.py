@@ -47,5 +47,6 @@ def check(
             for line in task.notes:
                 typer.echo(f"      note: {line}")
         broken = sum(bool(task.problems) for task in checks)
-        typer.echo(f"{broken} of {len(checks)} tasks to be mended" if broken else f"{len(checks)} tasks are in order")
+        fine = f"{len(checks)} tasks are in order" if len(checks) > 1 else "the task is in order"
+        typer.echo(f"{broken} of {len(checks)} tasks to be mended" if broken else fine)
     raise typer.Exit(1 if any(task.problems for task in checks) else 0)

@@ -15,9 +15,9 @@ RATES = {"baseline": 0.3, "hook": 0.9, "placebo": 0.3, "a_harmful_prompt_with_a_
 LETTERS = drawn({name: dict.fromkeys(TASKS, rate) for name, rate in RATES.items()}, repeats=20, seed=2)
 
 
-def screen(letters: Letters = LETTERS, *, width: int = 120, root: str = "", with_truth: bool = False) -> str:
+def screen(letters: Letters = LETTERS, *, width: int = 120, root: str = "", truth_of: int = 0) -> str:
     cells = make_cells(letters)
-    truth = distil_truth(cells, "t") if with_truth else None
+    truth = distil_truth(cells[:truth_of], "t") if truth_of else None
     console = Console(file=io.StringIO(), width=width, highlight=False)
     print_comparison(console, compare(cells, "baseline", truth=truth), tasks=True, pairs=True, usage=True, root=root)
     assert isinstance(console.file, io.StringIO)
@@ -35,7 +35,7 @@ def test_the_screen_says_what_was_measured_with_what() -> None:
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> None:
     """An interval with its end cut off is another interval."""
-    text = screen(width=width, with_truth=True)
+    text = screen(width=width, truth_of=4)
     tables = text[: text.index("\n  geode show")]  # commands are not folded: they are there to be copied
     assert max(len(line) for line in tables.splitlines()) <= width
     assert "…" not in text
@@ -44,10 +44,20 @@ def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> 
 
 
 def test_a_simulated_table_says_so_and_shows_the_truth_or_that_it_is_unknown() -> None:
-    """The truth column is there to judge the gate by; a truth that was not measured is not guessed."""
+    """The truth column is there to judge the gate by; one that was not measured is not guessed, nor given a column."""
     assert "simulated: says nothing about a language model" in screen()
-    assert screen().count("not measured") == 3
-    assert "not measured" not in screen(with_truth=True)
+    assert "truth" not in screen()
+    assert "truth: the same difference in a long run" in screen(truth_of=4)
+    assert screen(truth_of=4).count("not measured") == 0
+    assert screen(truth_of=2).count("not measured") == 2
+
+
+def test_what_is_measured_in_what_unit_is_told() -> None:
+    """A price may be that of an episode or of all of them; of one candidate there is no "all"."""
+    told = " ".join(screen().split())
+    assert "the intervals hold for all 3 candidates together" in told
+    assert "cost: mean of an episode" in told
+    assert "together" not in screen({name: LETTERS[name] for name in ("baseline", "hook")})
 
 
 def test_what_the_naive_rule_would_have_done_is_one_line() -> None:

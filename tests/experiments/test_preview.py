@@ -86,6 +86,16 @@ def test_a_forecast_is_told_with_its_range_and_what_it_rests_on(preview: Preview
     assert "at most 160 model calls and 20.00 US dollars, by limits and caps" in told
 
 
+def test_what_is_measured_is_counted_in_words(preview: Preview) -> None:
+    """The first lines are the first that a newcomer sees of an experiment."""
+    first, second, *_ = text(preview).splitlines()
+    assert first == f"{preview.plan.experiment.name}: {preview.plan.experiment.question}"
+    assert second.endswith(": 2 tasks in 1 family, 1 seed, 2 repeats")
+    asking_nothing = preview.plan.experiment.model_copy(update={"question": ""})
+    silent = text(replace(preview, plan=replace(preview.plan, experiment=asking_nothing)))
+    assert silent.splitlines()[0] == preview.plan.experiment.name
+
+
 def test_nominal_and_unknown_prices_are_named(preview: Preview) -> None:
     """A sum without its condition would be read as a bill."""
     assert "at nominal prices" in text(replace(preview, forecast=replace(KNOWN, simulated=True)))
@@ -98,6 +108,10 @@ def test_where_nothing_is_known_only_the_bound_is_told(preview: Preview) -> None
     assert "nothing is known, because no episode in these roles has run here" in told
     assert "at most 160 model calls" in told
     assert "money" not in told
+    assert "billed to nobody" not in told
+    assert "by limits and caps; a simulated model is billed to nobody" in text(
+        replace(preview, forecast=replace(NOTHING, simulated=True))
+    )
     partly = replace(KNOWN, same_task=2)
     assert "Nothing is known of 1 more" in text(replace(preview, forecast=partly))
 
@@ -127,6 +141,9 @@ def test_what_can_be_detected_is_told_with_what_less_would_need(preview: Preview
     assert "10.0 points need 96, 5.0 points need more than 100,000" in told
     assert "beyond them     not tested: it needs 10 families, and there are 1" in told
     nothing = replace(DETECTABLE, on_tasks=None, largest=0.04)
+    assert "nothing: even 4.0 points more, which is to pass always, are too few" in text(
+        replace(preview, detectable=nothing)
+    )
     assert "5.0 points have no room" in text(replace(preview, detectable=nothing))
     general = replace(DETECTABLE, families=11, beyond=0.2)
     assert "20.0 points or more, if families do not differ" in text(replace(preview, detectable=general))

@@ -179,7 +179,7 @@ def test_a_suite_that_cannot_be_loaded_is_refused(suite: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
-        (lambda _: None, 0, "ok    first_task: 2 right and 5 wrong end states proved\n1 tasks are in order\n"),
+        (lambda _: None, 0, "ok    first_task: 2 right and 5 wrong end states proved\nthe task is in order\n"),
         (judge("return outcome(True)"), 1, "1 of 1 tasks to be mended"),
         (lambda task: (task / "task.yaml").unlink(), 2, "task.yaml is missing"),
     ],
