@@ -57,4 +57,4 @@ def list_hooks(
     for reason in found.not_used:
         typer.echo(f"not used: {reason}", err=True)
     if not found.entries:
-        typer.echo(f"no hook in {path}", err=True)
+        typer.echo(f"no hook in {path}; those of packages are chosen by hooks=[...] in geode sweep", err=True)

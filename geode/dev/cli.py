@@ -22,7 +22,7 @@ def new_suite(name: str = _NAME, parent: Path = _IN) -> None:
     """Write a suite with a first task that can be checked and run as it is."""
     folder = _written("suite", name, parent)
     typer.echo(
-        f"wrote {folder}; what it holds is an example to be changed\n"
+        f"wrote {folder}; first_task in it is an example to be changed; copy it for the next one, and change the id\n"
         f"  geode suite check {folder}\n"
         f"  geode sweep suite={_as_path(folder)} 'hooks=[],[require_test_run]' repeats=20 name={name}\n"
         f"  geode compare {name}"
@@ -37,6 +37,7 @@ def new_hook(name: str = _NAME, parent: Path = _IN) -> None:
     typer.echo(
         f"wrote {folder}; the hook in it is an example to be changed\n"
         f"  {sys.executable} -m pip install -e {_as_path(folder)}\n"
+        f"  {sys.executable} -m pytest {folder}\n"
         f"  geode sweep 'hooks=[],[{name}]' repeats=20 name={name}\n"
         f"  geode compare {name}"
     )
