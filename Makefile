@@ -16,6 +16,7 @@ setup: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "GEODE needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "setting up $(VENV): one to three minutes, and no output until it is done"
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
 		uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[dev]'; \
@@ -25,6 +26,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	fi
 	@$(BIN)/python -m compileall -q -x 'suites/.*/fixtures/' geode experiments judges analysis hydra_plugins
 	@touch $@
+	@echo "ready; activate it with: . $(BIN)/activate"
 
 demo: setup
 	@$(BIN)/geode sweep --root $(DEMO_ROOT) experiment=hook_ablation
