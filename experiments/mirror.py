@@ -29,6 +29,7 @@ from geode.config.settings import Settings
 _BATCH = 25  # episodes a message: a few seconds of work, which is what an interrupt waits for at the most
 _CLOSE_WAIT_S = 30.0
 _SHOWN_CHARS_MAX = 500
+_FOR_THE_NEAR_END = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,14 +117,15 @@ class SinkMirror:
         context = multiprocessing.get_context("spawn")
         near, far = context.Pipe()
         self._process = context.Process(target=_serve, args=(far, self._spec), daemon=True)
-        # Ctrl-C goes to the whole process group. Only this process decides what it means, so the other never sees it:
-        # it inherits the blocked signal. The tracker of multiprocessing would unblock it, were it started in between.
+        # Ctrl-C goes to the whole process group, and so does what `timeout` or a job scheduler sends. Only this process
+        # decides what it means, so the other never sees it: it inherits the blocked signals. The tracker of
+        # multiprocessing would unblock them, were it started in between.
         resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_THE_NEAR_END)
         try:
             self._process.start()
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_NEAR_END)
         far.close()
         self._connection = near
         asyncio.get_running_loop().add_reader(near.fileno(), self._on_reply)

@@ -158,12 +158,13 @@ async def test_what_another_command_runs_is_written_before_it_is_compared(root: 
     assert noted(root) == ["cell base 30", "cell hook 30", "verdicts of ablation: hook REJECT", "close"]
 
 
-async def test_an_interrupt_of_the_terminal_does_not_reach_the_sinks(root: StateRoot) -> None:
-    """Ctrl-C goes to every process of the terminal, and a sink cut off in a transaction would call that a failure."""
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+async def test_what_is_sent_to_the_whole_group_does_not_end_the_sinks(root: StateRoot, sent: signal.Signals) -> None:
+    """Ctrl-C and `timeout` reach every process, and a sink cut off in a transaction would call that a failure."""
     mirror = SinkMirror(spec_of(root, "noting"))
     mirror.start()
     opened = await asyncio.to_thread(wait_for, lambda: (root.path / "noted").read_text(encoding="utf-8").split()[1])
-    os.kill(int(opened), signal.SIGINT)
+    os.kill(int(opened), sent)
     await mirror.finish(["base"])
     await mirror.stop()
     assert (mirror.problems, noted(root)) == ((), ["cell base 30", "close"])
