@@ -32,18 +32,30 @@ def clean_text(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Takes known secret values, and what is shaped like one, out of text before it is written."""
+    """Takes known secret values, and what is shaped like one, out of text before it is written.
+
+    `needles` are the forms of the values in `secrets` that are looked for.
+    """
 
     needles: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> "Redactor":
-        """Know every value whose variable is named like a secret, as it is, and in base64, URL and JSON form."""
-        needles: set[str] = set()
-        for name, value in environment.items():
-            if _NAMED_LIKE_A_SECRET.search(name) and len(value) >= _MIN_SECRET_CHARS:
-                needles.update(_forms(value))
-        return cls(needles=tuple(sorted(needles, key=lambda needle: (-len(needle), needle))))
+        """Know every value whose variable is named like a secret, in the forms in which programs write one.
+
+        As it is, in base64, hex, URL and JSON form, and reversed.
+        """
+        secrets = {
+            value
+            for name, value in environment.items()
+            if _NAMED_LIKE_A_SECRET.search(name) and len(value) >= _MIN_SECRET_CHARS
+        }
+        needles = {form for value in secrets for form in _forms(value)}
+        return cls(
+            needles=tuple(sorted(needles, key=lambda needle: (-len(needle), needle))),
+            secrets=tuple(sorted(map(clean_text, secrets))),
+        )
 
     def redact(self, text: str) -> str:
         """Return `text` with every known or secret-shaped value replaced by `[redacted]`."""
@@ -55,7 +67,7 @@ class Redactor:
 
 def _forms(value: str) -> Iterator[str]:
     raw = value.encode("utf-8", "surrogateescape")  # as the environment held it
-    yield clean_text(value)
+    yield from (clean_text(value), clean_text(value)[::-1], raw.hex(), raw.hex().upper())
     yield from (quote(raw, safe=""), quote(raw), quote_plus(raw))
     yield from (json.dumps(clean_text(value), ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True))
     for before in range(3):

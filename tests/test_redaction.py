@@ -84,6 +84,9 @@ def test_honest_text_stays(name: str, value: str) -> None:
         json.dumps({"k": CANARY + "é"}),
         base64.b64encode(CANARY.encode()).decode(),
         base64.urlsafe_b64encode(CANARY.encode()).decode(),
+        CANARY.encode().hex(),
+        CANARY.encode().hex().upper(),
+        CANARY[::-1],
     ],
 )
 def test_a_secret_is_known_in_every_usual_form(written: str) -> None:

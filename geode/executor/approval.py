@@ -25,7 +25,8 @@ class Approval(StrEnum):
 class ApprovalRequest:
     """What is to be approved: exactly these bytes of arguments, and nothing like them.
 
-    `path` names the sub-agent that asks; it is empty for the session itself.
+    `path` names the sub-agent that asks; it is empty for the session itself. `basis` names the scripts that the
+    arguments name, as they are by now.
     """
 
     tool: str
@@ -35,6 +36,7 @@ class ApprovalRequest:
     reason: str
     data_class: DataClass = DataClass.NONE
     path: str = ""
+    basis: str = ""
 
     @property
     def may_be_stored(self) -> bool:
@@ -62,25 +64,32 @@ class Nobody:
 class StoredApprovals:
     """What was approved for the rest of a session. It lives in memory, so it ends with the process; and it expires.
 
-    An approval covers the same tool with the same bytes of arguments, at the same stakes. Whatever differs is asked for
-    again.
+    An approval covers the same tool with the same bytes of arguments, at the same stakes, as long as the scripts that
+    these name are the same. Whatever differs is asked for again.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._until: OrderedDict[str, float] = OrderedDict()
+        self._stored: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
     def add(self, request: ApprovalRequest) -> None:
         """Remember that `request` was approved for the session."""
         if request.may_be_stored:
-            self._until[_key(request)] = self._clock.monotonic_s() + STORED_S
-            while len(self._until) > STORED_MAX:
-                self._until.popitem(last=False)
+            self._stored[_key(request)] = self._clock.monotonic_s() + STORED_S, request.basis
+            while len(self._stored) > STORED_MAX:
+                self._stored.popitem(last=False)
 
     def covers(self, request: ApprovalRequest) -> bool:
         """Whether exactly this was approved, not too long ago."""
-        until = self._until.get(_key(request))
-        return request.may_be_stored and until is not None and self._clock.monotonic_s() < until
+        return self._basis(request) == request.basis
+
+    def is_outdated(self, request: ApprovalRequest) -> bool:
+        """Whether this was approved, not too long ago, when its scripts were others."""
+        return self._basis(request) not in (None, request.basis)
+
+    def _basis(self, request: ApprovalRequest) -> str | None:
+        until, basis = self._stored.get(_key(request), (0.0, ""))
+        return basis if request.may_be_stored and self._clock.monotonic_s() < until else None
 
 
 def _key(request: ApprovalRequest) -> str:

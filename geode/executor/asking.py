@@ -1,6 +1,7 @@
 """The approval stage: hooks that may refuse first, approvals that were stored, and then whoever approves."""
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 
 from pydantic import JsonValue
@@ -34,6 +35,7 @@ class Asking:
         spec: ToolSpec,
         arguments: dict[str, JsonValue],
         stakes: Stakes,
+        basis: str,
         *,
         reason: str,
         call_id: str,
@@ -54,7 +56,11 @@ class Asking:
             arguments_hash=sha256(text.encode()).hexdigest(),
             reason=reason,
             path=place.path,
+            basis=basis,
         )
+        if self._stored.is_outdated(request):
+            reason = f"{reason}; a script that it names has changed since it was approved"
+            request = replace(request, reason=reason)
         answer = _STORED if self._stored.covers(request) else await self._answer(request)
         self._observers.emit(
             ApprovalDecided(

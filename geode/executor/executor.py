@@ -16,6 +16,7 @@ from geode.executor.asking import Asking
 from geode.executor.call import ExecutedCall, Place
 from geode.executor.dispatch import dispatch
 from geode.executor.locks import ResourceLocks
+from geode.executor.outgoing import Outgoing
 from geode.executor.policy import Authority, Ruling
 from geode.executor.refusal import Refused, as_json, own_copy
 from geode.executor.rulings import Judged, Policy
@@ -37,12 +38,16 @@ _RECEIPT_CHARS_MAX = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cleared:
-    """A call that may run, as it was judged. `claims` are the files that its paths led to then."""
+    """A call that may run, as it was judged.
+
+    `claims` are the files that its paths led to then, `basis` what it would have run when it was asked about.
+    """
 
     spec: ToolSpec
     arguments: dict[str, JsonValue]
     claims: tuple[ResourceClaim, ...]
     rule: str
+    basis: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +75,14 @@ class ToolExecutor:
         redactor: Redactor,
         clock: Clock,
         middleware: Sequence[RequestMiddleware] = (),
+        system: str = "",
     ) -> None:
         self.plan = plan
         self._policy, self._registry, self._observers = policy, registry, observers
         self._receipts, self._locks, self._clock = receipts, locks, clock
         self._middleware = tuple(middleware)
         self._told = Told(redactor, observers)
+        self._outgoing = Outgoing(redactor, system)
         self._asking = Asking(registry, observers, approver, StoredApprovals(clock), self._told)
 
     async def aexecute(self, call: ToolUse, place: Place) -> ExecutedCall:
@@ -122,12 +129,17 @@ class ToolExecutor:
         ruling, arguments = form.judged.ruling, form.arguments
         by_rule = f" [{ruling.rule}]" if ruling.rule else ""
         asks = (ruling.reason + by_rule, *hook_asks) if ruling.authority is Authority.ASK else hook_asks
+        if form.judged.stakes.level >= SafetyLevel.EXTERNAL and self._outgoing.holds_prompt(arguments):
+            asks = (*asks, "it sends a part of the system prompt")
+        basis: str | None = None
         if asks:
             reason = "; ".join(dict.fromkeys(asks))
+            with self._refusing("policy"):
+                basis = spec.basis(arguments)
             arguments = await self._asking.approved(
-                spec, arguments, form.judged.stakes, reason=reason, call_id=call.call_id, place=place
+                spec, arguments, form.judged.stakes, basis, reason=reason, call_id=call.call_id, place=place
             )
-        return _Cleared(spec=spec, arguments=arguments, claims=form.claims, rule=ruling.rule)
+        return _Cleared(spec=spec, arguments=arguments, claims=form.claims, rule=ruling.rule, basis=basis)
 
     def _after_middleware(self, spec: ToolSpec, arguments: dict[str, JsonValue]) -> _Weighed:
         self._check_scope(spec, arguments)
@@ -147,6 +159,8 @@ class ToolExecutor:
         _refuse_denied(self._policy.judge_tool(spec))
         if problem := check_arguments(spec, arguments):
             raise Refused("schema", problem)
+        if self._outgoing.holds_secret(arguments):
+            raise Refused("policy", "its arguments hold a secret of this machine, in one form or another")
         # What depends on the arguments comes after the schema, so that it can rely on their form.
         with self._refusing("policy"):
             claims = tuple(spec.claims(arguments))
@@ -245,6 +259,11 @@ class ToolExecutor:
             claims = tuple(cleared.spec.claims(cleared.arguments))
         if claims != cleared.claims:
             raise Refused("lock", "what its paths lead to has changed since it was judged; call it again")
+        if cleared.basis is not None:
+            with self._refusing("lock"):
+                basis = cleared.spec.basis(cleared.arguments)
+            if basis != cleared.basis:
+                raise Refused("lock", "a script that it names has changed since it was approved; call it again")
 
     def _admit(self, key: ReceiptKey, spec: ToolSpec, arguments: dict[str, JsonValue]) -> None:
         with self._refusing("receipt"):

@@ -374,6 +374,7 @@ class SharedServices:
             redactor=self._redactor,
             clock=self.clock,
             middleware=(fold_workspace_paths, DeclaredDefaults(extra_tools.specs)),
+            system=system_prompt(spec.scaffold),
         )
         limits = effective(spec.scaffold.limits, spec.caps)
         parts = LoopParts(

@@ -8,6 +8,7 @@ import os
 import posixpath
 import re
 import shlex
+from collections.abc import Iterator
 
 _MODEL_ROOT = "workspace"
 _SEGMENT = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|[^'\"\\]+|.", re.DOTALL)
@@ -37,6 +38,16 @@ def quoted_for_place(text: str, command: str, position: int) -> str:
             return re.sub(r'([\\"$`])', r"\\\1", text)
         case _:
             return shlex.quote(text)
+
+
+def named_paths(command: str) -> Iterator[str]:
+    """Yield each word of `command`, and where it leads from the folders that the command changes into."""
+    folders, moves = [""], False
+    for word in _WORD.findall(command):
+        yield from dict.fromkeys(posixpath.join(folder, word) for folder in folders)
+        if moves and not word.startswith("-"):
+            folders.append(posixpath.join(folders[-1], word))
+        moves = word in ("cd", "pushd")
 
 
 def path_outside(command: str) -> str | None:

@@ -8,7 +8,7 @@ program when files are read or added (a filter) is refused. Nothing reaches the 
 import posixpath
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from geode.redaction import clean_text
 from geode.tools.environment import LOCAL, Environment
-from geode.tools.files import TREE_EXCLUSIVE, TREE_SHARED
+from geode.tools.files import TREE_EXCLUSIVE, TREE_SHARED, shown_name
 from geode.tools.output import Capture
 from geode.tools.spec import Arguments, SafetyLevel, ToolFailed, ToolOutput, ToolSpec
 from geode.tools.workspace import MODEL_ROOT, Workspace
@@ -168,7 +168,8 @@ async def _checked(repository: _Repository, action: _Action, arguments: Argument
 
 
 async def _status(repository: _Repository, _: Arguments) -> ToolOutput:
-    return await repository.run("status", "--short", "--branch", "--untracked-files=all", "--ignore-submodules=all")
+    told = await repository.run("status", "--short", "--branch", "--untracked-files=all", "--ignore-submodules=all")
+    return replace(told, text="\n".join(map(shown_name, told.text.split("\n"))))
 
 
 async def _diff(repository: _Repository, arguments: Arguments) -> ToolOutput:

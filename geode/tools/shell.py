@@ -1,23 +1,44 @@
 """The shell tool: one command in the workspace, in a fresh environment, with nothing left running afterwards."""
 
+import hashlib
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from pydantic import JsonValue
 
+from geode.canonical import content_hash
 from geode.redaction import clean_text
-from geode.tools.command import path_outside
+from geode.tools.command import named_paths, path_outside
 from geode.tools.environment import LOCAL, Environment
-from geode.tools.files import TREE_EXCLUSIVE
+from geode.tools.files import TREE_EXCLUSIVE, content_of
 from geode.tools.output import Capture
-from geode.tools.spec import Arguments, OutOfScope, ResourceClaim, SafetyLevel, ToolOutput, ToolSpec
-from geode.tools.workspace import MODEL_ROOT, Workspace
+from geode.tools.spec import Arguments, OutOfScope, ResourceClaim, SafetyLevel, ToolFailed, ToolOutput, ToolSpec
+from geode.tools.workspace import MODEL_ROOT, Workspace, is_file
 
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
 _ENDING_S = 5.0  # what stopping and collecting a child may take beyond the command's own limit
 _SIGNAL_CODES_FROM = 128  # as shells report a command that a signal ended
+_NAMES_MAX = 500
+_SCRIPT_BYTES_MAX = 64_000_000
+_SCRIPTS = (
+    ".sh",
+    ".bash",
+    ".py",
+    ".pl",
+    ".rb",
+    ".js",
+    ".mjs",
+    ".ts",
+    ".php",
+    ".lua",
+    ".awk",
+    ".sed",
+    "Makefile",
+    ".mk",
+)
 
 _SCHEMA: Final[Mapping[str, JsonValue]] = {
     "type": "object",
@@ -50,6 +71,7 @@ def shell_tool(workspace: Workspace, environment: Environment = LOCAL) -> ToolSp
         timeout_s=MAX_TIMEOUT_S + _ENDING_S + environment.overhead_s,
         check_scope=check_scope,
         claims=_claims,
+        basis=partial(_scripts, workspace),
     )
 
 
@@ -68,6 +90,25 @@ def check_scope(arguments: Arguments) -> None:
 
 def _claims(_: Arguments) -> tuple[ResourceClaim, ...]:
     return (TREE_EXCLUSIVE,)
+
+
+def _scripts(workspace: Workspace, arguments: Arguments) -> str:
+    """Name the scripts and programs of the workspace that the command names, by what they hold; nothing for none.
+
+    What these load in turn is not looked at.
+    """
+    found: dict[str, str] = {}
+    for path in islice(named_paths(str(arguments["command"])), _NAMES_MAX):
+        try:
+            with workspace.locate(path) as place:
+                state = place.state()
+                if state is not None and is_file(state):
+                    content = content_of(place, _SCRIPT_BYTES_MAX)
+                    if state.st_mode & 0o111 or content.startswith(b"#!") or place.name.endswith(_SCRIPTS):
+                        found[place.relative] = hashlib.sha256(content).hexdigest()
+        except ToolFailed:
+            continue  # it names no file of the workspace
+    return content_hash(found) if found else ""
 
 
 async def _run(workspace: Workspace, environment: Environment, arguments: Arguments) -> ToolOutput:

@@ -65,12 +65,18 @@ def _in_scope(_: Arguments) -> None:
     return None
 
 
+def _stands_on_nothing(_: Arguments) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """One tool.
 
     `check_scope` raises `OutOfScope` for arguments that reach outside the session; it runs before policy and again
     after every rewrite, on arguments that may not have passed the schema yet. `claims` names the resources to lock.
+    `basis` names what is run and is no part of the arguments, such as a script of the workspace, as it is by now: who
+    approves a call approves that.
     `intent` is recorded at admission, and lets `settled_by_probe` find out after a crash whether the effect happened:
     True for yes, False for no, None when it cannot tell.
     """
@@ -84,5 +90,6 @@ class ToolSpec:
     timeout_s: float = 60.0
     check_scope: Callable[[Arguments], None] = _in_scope
     claims: Callable[[Arguments], tuple[ResourceClaim, ...]] = _claims_nothing
+    basis: Callable[[Arguments], str] = _stands_on_nothing
     intent: Callable[[Arguments], str] | None = None
     settled_by_probe: Callable[[Arguments, str], bool | None] | None = None

@@ -347,6 +347,42 @@ async def test_a_link_that_changes_while_somebody_is_asked_stops_the_call(opened
     assert [receipt.state for receipt in bench.receipts.all()] == [ReceiptState.NOT_STARTED]
 
 
+class Exchanging(Approver):
+    """Approves, and the script is another one by then."""
+
+    def __init__(self, script: Path, content: str) -> None:
+        super().__init__()
+        self.script, self.content = script, content
+
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        self.script.write_text(self.content)
+        return await super().approve(request)
+
+
+async def test_a_script_that_changes_while_somebody_is_asked_does_not_run(opened: BenchOpener, tmp_path: Path) -> None:
+    """A23: the words of the call are what they were; what they run is not."""
+    script, ran = tmp_path / "run.sh", list[object]()
+    script.write_text("good")
+    approver = Exchanging(script, "bad")
+    bench = opened(spy(ran, basis=lambda _: script.read_text()), mode=Mode.REPL, approver=approver)
+    executed = await execute(bench, call_id="c1")
+    assert (executed.stage, executed.end, ran) == ("lock", CallEnd.NOT_STARTED, [])
+    assert "a script that it names has changed since it was approved" in executed.result.text
+    assert (await execute(bench, call_id="c2")).end is CallEnd.SUCCEEDED, "it was written again, and is the same"
+
+
+async def test_a_yes_for_the_session_ends_when_a_script_changes(opened: BenchOpener) -> None:
+    """A22: and the question says so, since the call looks the same."""
+    approver, scripts = Approver(Approval.SESSION), ["one"]
+    bench = opened(spy([], basis=lambda _: scripts[-1]), mode=Mode.REPL, approver=approver)
+    for number, (script, asked) in enumerate((("one", 1), ("one", 1), ("two", 2), ("two", 2), ("one", 3))):
+        scripts.append(script)
+        assert (await execute(bench, call_id=f"c{number}")).end is CallEnd.SUCCEEDED
+        assert len(approver.asked) == asked
+    told = ["has changed since it was approved" in request.reason for request in approver.asked]
+    assert told == [False, True, True]
+
+
 async def test_what_is_asked_shows_the_stakes_of_the_call_and_not_only_of_its_tool(
     opened: BenchOpener, tmp_path: Path
 ) -> None:

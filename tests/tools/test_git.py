@@ -185,3 +185,13 @@ async def test_the_machine_stays_hidden(repository: Path, call: Call) -> None:
     failed = await call("git_log", of="nowhere")
     assert failed.is_error
     assert str(repository) not in failed.text
+
+
+async def test_letters_of_a_name_that_do_not_show_are_spelled_out(repository: Path, call: Call) -> None:
+    """A06: and names of other scripts stay as they are."""
+    for name in ("in\u200bstall\u202egnp.sh", "보고서.md"):
+        (repository / name).write_text("x")
+    text = (await call("git_status")).text
+    assert "?? in\\u200bstall\\u202egnp.sh" in text
+    assert "보고서.md" in text
+    assert "\u200b" not in text

@@ -185,3 +185,35 @@ async def test_python3_is_there(call: Call) -> None:
     text = await shell(call, "python3 -c 'import sys; print(sys.prefix)'")
     assert text.startswith("exit code: 0\n")
     assert sys.prefix not in text or sys.prefix == sys.base_prefix
+
+
+@pytest.mark.parametrize(
+    ("command", "counts"),
+    [
+        ("sh run.sh", True),
+        ("./run.sh --fast", True),
+        ("sh -c '. ./run.sh'", True),
+        ("cd sub && python3 job.py", True),
+        ("sh /workspace/run.sh; ls", True),
+        ("./tool", True),
+        ("sh link", True),
+        ("cat data.csv; touch data.csv", False),
+        ("ls", False),
+        ("sh ../outside.sh run.shx", False),
+    ],
+)
+def test_a_yes_is_to_the_scripts_that_a_command_names(root: Path, command: str, counts: bool) -> None:
+    """A23: by what they hold. What a program merely reads does not count, or every second yes would be asked again."""
+    (root / "sub").mkdir()
+    names = ("run.sh", "sub/job.py", "tool", "data.csv", "../outside.sh")
+    for name in names:
+        (root / name).write_text("1")
+    (root / "tool").chmod(0o755)
+    (root / "link").symlink_to("run.sh")
+    basis = shell_tool(Workspace(root)).basis
+    before = basis({"command": command})
+    assert bool(before) is counts
+    assert basis({"command": command}) == before
+    for name in names:
+        (root / name).write_text("2")
+    assert (basis({"command": command}) != before) is counts
