@@ -218,8 +218,8 @@ def read_policy(path: Path) -> PolicyFile | None:
     """
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        return None
+    except (FileNotFoundError, NotADirectoryError):
+        return None  # a state root below a file has none either, and whoever writes there says so
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}; repair it, or remove it") from error
     return parse_policy(content, str(path))

@@ -167,6 +167,7 @@ def test_damaged_episodes_stop_the_run_until_they_are_set_aside(geode: Command) 
         "planned": 2,
         "done": 2,
         "invalid": 0,
+        "running": 0,
         "unfinished": 0,
         "lost": 0,
         "damaged": 0,
