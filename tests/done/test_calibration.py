@@ -113,7 +113,8 @@ def test_a_gate_that_errs_is_caught(rule: Callable[[PairedEvidence, GateSpec], t
 def test_real_sweeps_are_measured_by_one_command(tmp_path: Path) -> None:
     """Every sweep by seeds of its own, through the production loop; nothing of them stays but outcomes."""
     asked = ("--sweeps", "4", "--repeats", "2", "--tasks", "config_port,csv_totals", "--drift", "1", "--heavy-tails")
-    ran = geode(tmp_path, "gate", "calibrate", *asked, "--json", "--root", str(tmp_path / "root"))
+    here = ("--workers", "1", "--root", str(tmp_path / "root"))
+    ran = geode(tmp_path, "gate", "calibrate", *asked, "--json", *here)
     assert ran.code == 0, ran.err
     studies = ran.json["studies"]
     assert isinstance(studies, dict)
