@@ -225,6 +225,7 @@ class _Experiment:
         ended, stopped, over_budget = False, "", False
         try:
             ended = runner.run(plan, cells)
+            manifest.note_lost(claims, self.store)  # of processes that died meanwhile, too
         except RunStopped as stop:
             stopped, over_budget = str(stop), isinstance(stop, OverBudget)
         finally:
