@@ -158,12 +158,14 @@ async def _start(spec: WorkerSpec) -> _Worker:
 
 async def _stop(worker: _Worker, replied: "asyncio.Future[Reply]") -> None:
     """Have a worker end its episode, and wait until it has, for a limited time. Nothing of the episode runs on."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    replied.add_done_callback(asyncio.Future.exception)  # asked for, so that the event loop does not tell of it
+    worker.signal(signal.SIGTERM)
+    try:
+        await asyncio.wait({replied}, timeout=_STOP_S)
+    finally:  # also when a second interrupt ends the wait
         if not replied.done():
-            worker.signal(number)
+            worker.signal(signal.SIGKILL)
             await asyncio.wait({replied}, timeout=_STOP_S)
-    if replied.done():
-        replied.exception()  # asked for, so that the event loop does not tell of it
 
 
 def _cause(error: BrokenProcessPool) -> str:

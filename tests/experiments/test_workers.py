@@ -149,6 +149,22 @@ def test_an_interrupt_while_workers_start_is_as_quiet_as_any(home: Path) -> None
     wait_until(lambda: left_behind(home, home / "root") == [], limit_s=15)
 
 
+def test_a_second_interrupt_waits_for_no_worker_that_hangs(home: Path) -> None:
+    """The first gives it ten seconds. Whoever asks twice wants his terminal back."""
+    process = sweep(home, TASKS, "hooks=[slow]", "repeats=9", *WORKERS)
+    wait_until(lambda: len(list((home / "root").glob("workspaces/*"))) == 2)
+    for worker in workers_of(process.pid):
+        os.kill(worker, signal.SIGSTOP)
+    os.killpg(process.pid, signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.5)
+    os.killpg(process.pid, signal.SIGINT)
+    assert wait_until(lambda: process.poll() is not None) < 6
+    assert process.returncode == 130
+    assert "Traceback" not in process.communicate()[1]
+    wait_until(lambda: left_behind(home, home / "root") == [], limit_s=15)
+
+
 def test_what_a_tool_of_a_killed_worker_started_is_ended(home: Path) -> None:
     """It would go on in a workspace that is nobody's, beside the second attempt."""
     process = sweep(home, sleepy_suite(home), "hooks=[]", "repeats=9", "executor=workers", "executor.workers=1")
