@@ -14,8 +14,9 @@ from geode.authority import Arguments, DataClass, SafetyLevel
 from geode.executor.patterns import Fit, host_fits, hosts_in, path_fits
 from geode.executor.policy import Authority, Mode, Ruling, rule
 from geode.executor.rules import PlacedRule, Rules, stricter
-from geode.executor.shell.command import JudgedCommand, read_command
+from geode.executor.shell.command import JudgedCommand, Reading, read_command
 from geode.executor.shell.started import program_of
+from geode.executor.shell.syntax import Word
 from geode.executor.standing import OWN_FOLDER, is_own, runs_later
 from geode.executor.touched import Touched, texts_in, touched_by_arguments, touched_by_command
 from geode.tools.spec import ResourceClaim, ToolSpec
@@ -24,6 +25,8 @@ _SHELL: Final = "shell"
 _SHOWN_CHARS = 80
 _RULES_SHOWN = 3
 _SINKS = frozenset(("/dev/null", "/dev/stdout", "/dev/stderr"))
+# They open no file that they are given the name of.
+_SAYS = frozenset((":", "true", "false", "echo", "printf", "exit", "return", "break", "continue", "shift"))
 # They change nothing outside of the shell that runs them.
 _FREE = frozenset(
     (
@@ -62,10 +65,14 @@ class Policy:
         mode: from where the session is reached.
         rules: what the policy files say for that mode.
         own: further paths below the workspace that no tool may write (the state root, if it lies there).
+        confined: whether commands run in a sandbox. Where they do not, a path that only the shell will know is asked
+            for, since it may lead anywhere.
     """
 
-    def __init__(self, mode: Mode, rules: Rules | None = None, own: Sequence[str] = ()) -> None:
-        self.mode, self._rules, self._own = mode, rules or Rules(), tuple(own)
+    def __init__(
+        self, mode: Mode, rules: Rules | None = None, own: Sequence[str] = (), *, confined: bool = True
+    ) -> None:
+        self.mode, self._rules, self._own, self._confined = mode, rules or Rules(), tuple(own), confined
 
     @property
     def digest(self) -> str:
@@ -154,6 +161,8 @@ class Policy:
                 yield doubt.text
         if base.authority is Authority.ASK:
             yield from (f"it writes {_shown(word.start)}" for word in touched.reading.writes if word.text not in _SINKS)
+            if not self._confined and (word := _leads_anywhere(touched.reading)) is not None:
+                yield f"nothing confines it, and only the shell knows where {_shown(word.start + '...')} leads"
 
     def _lifted(
         self, spec: ToolSpec, rules: Sequence[PlacedRule], arguments: Arguments, touched: Touched
@@ -213,6 +222,12 @@ def _some(rules: Sequence[str]) -> str:
     names = list(dict.fromkeys(rules))
     more = f"; and {len(names) - _RULES_SHOWN} more" if len(names) > _RULES_SHOWN else ""
     return "; ".join(names[:_RULES_SHOWN]) + more
+
+
+def _leads_anywhere(reading: Reading) -> Word | None:
+    """Return a word that is unknown, and that its program may take for a path."""
+    named = [word for each in reading.commands if program_of(each.words[0]) not in _SAYS for word in each.words[1:]]
+    return next((word for word in (*named, *reading.reads) if word.text is None), None)
 
 
 def _refused_by(placed: PlacedRule) -> str:

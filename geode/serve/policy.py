@@ -55,14 +55,14 @@ class Policies:
         found = ((self.root.policy.name, self.file), (PROJECT_FILE, read_project_policy(workspace)))
         return Rules.of(mode, *((name, file) for name, file in found if file is not None))
 
-    def of(self, mode: Mode, workspace: Path) -> Policy:
-        """Return the policy of a session in `workspace`.
+    def of(self, mode: Mode, workspace: Path, *, confined: bool = True) -> Policy:
+        """Return the policy of a session in `workspace`; `confined` says whether its commands run in a sandbox.
 
         Raises:
             PolicyError: if the project's file cannot be used.
         """
         place = Workspace(workspace)
-        return Policy(mode, self.rules(mode, place), own=self._own_in(place.root))
+        return Policy(mode, self.rules(mode, place), own=self._own_in(place.root), confined=confined)
 
     def confinement(self, mode: Mode, workspace: Path) -> Confinement:
         """Return how a session in `workspace` is confined: as the operator says, or tighter if its project says so.
@@ -152,7 +152,8 @@ def explain(policies: Policies, mode: Mode, workspace: Path, tool: str, what: st
         raise KeyError(", ".join(tools))
     spec = tools[tool]
     arguments: dict[str, JsonValue] = {"command" if tool == "shell" else "path": what}
-    judged = policies.of(mode, workspace).judge(spec, arguments, spec.claims(arguments))
+    confined = policies.confinement(mode, workspace).use is not SandboxUse.OFF and not why_no_sandbox()
+    judged = policies.of(mode, workspace, confined=confined).judge(spec, arguments, spec.claims(arguments))
     return Explanation(
         mode=mode,
         authority=judged.ruling.authority,

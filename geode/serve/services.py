@@ -316,7 +316,7 @@ class SharedServices:
         policy: Policy | None = None,
     ) -> Session:
         # A child may what its parent may, whatever has become of the project's file since.
-        policy = policy or self._policies.of(spec.mode, workspace)
+        policy = policy or self._policies.of(spec.mode, workspace, confined=environment.definition is not None)
 
         def open_child(name: str, contract: SubAgentContract, records: SessionFolder) -> OpenedChild:
             child = spec.child(name, contract)

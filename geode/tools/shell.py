@@ -1,6 +1,7 @@
 """The shell tool: one command in the workspace, in a fresh environment, with nothing left running afterwards."""
 
 import hashlib
+import os
 from collections.abc import Mapping
 from functools import partial
 from itertools import islice
@@ -69,23 +70,43 @@ def shell_tool(workspace: Workspace, environment: Environment = LOCAL) -> ToolSp
         level=SafetyLevel.EXECUTE,
         handler=partial(_run, workspace, environment),
         timeout_s=MAX_TIMEOUT_S + _ENDING_S + environment.overhead_s,
-        check_scope=check_scope,
+        check_scope=partial(check_scope, workspace),
         claims=_claims,
         basis=partial(_scripts, workspace),
     )
 
 
-def check_scope(arguments: Arguments) -> None:
-    """Refuse a command whose text names a path outside the workspace and the standard places of tools.
+def check_scope(workspace: Workspace, arguments: Arguments) -> None:
+    """Refuse a command whose text names a path outside the workspace and the standard places of tools, or by a link.
 
     This spares accidents. It is no sandbox: a command can build any path at run time.
     """
     command = arguments.get("command")
-    if isinstance(command, str) and (path := path_outside(command)) is not None:
+    if not isinstance(command, str):
+        return
+    path = path_outside(command) or next(
+        (path for path in islice(named_paths(command), _NAMES_MAX) if _is_led_out(workspace, path)), None
+    )
+    if path is not None:
         raise OutOfScope(
             f"the command names {path[:200]!r}, which is outside {MODEL_ROOT}: use paths in the workspace, "
             "or $TMPDIR for scratch files of this one call"
         )
+
+
+def _is_led_out(workspace: Workspace, path: str) -> bool:
+    """Whether a link of the workspace leads `path` out of it. Dots are followed with the command's own folders."""
+    first, *rest = path.removeprefix(f"{MODEL_ROOT}/").split("/")
+    # Most words are no paths, which one look tells.
+    if not first or ".." in (first, *rest) or not os.path.lexists(os.path.join(workspace.root, first)):
+        return False
+    try:
+        workspace.resolve("/".join((first, *rest)))
+    except OutOfScope:
+        return True
+    except ToolFailed:
+        return False
+    return False
 
 
 def _claims(_: Arguments) -> tuple[ResourceClaim, ...]:

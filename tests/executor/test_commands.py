@@ -21,9 +21,9 @@ TABLE = yaml.safe_load((Path(__file__).parent / "commands.yaml").read_text(encod
 SHELL = shell_tool(Workspace(Path(__file__).parent))
 
 
-def policy(rules: list[dict[str, Any]], mode: Mode = Mode.REPL) -> Policy:
+def policy(rules: list[dict[str, Any]], mode: Mode = Mode.REPL, *, confined: bool = True) -> Policy:
     file = PolicyFile.model_validate({"schema": "geode.policy/1", "rules": rules})
-    return Policy(mode, Rules.of(mode, ("policy.yaml", file)))
+    return Policy(mode, Rules.of(mode, ("policy.yaml", file)), confined=confined)
 
 
 REPL = policy(TABLE["rules"])
@@ -57,6 +57,27 @@ def test_the_table_is_large_enough_to_say_something() -> None:
 
 def rows_of(part: str) -> list[dict[str, str]]:
     return list(TABLE[part])
+
+
+@pytest.mark.parametrize(
+    ("command", "asks"),
+    [
+        ("cat a.txt", False),
+        ("echo $HOME; cat a.txt", False),
+        ("cat $u$u/key", True),
+        ("cd $u$u; cat key", True),
+        ("cat ../$x", True),
+        ("cat *", True),
+        ("cat < $x", True),
+        ("for f in a b; do cat $f; done", True),
+    ],
+)
+def test_where_nothing_confines_a_command_a_path_that_nobody_knows_is_asked_for(command: str, asks: bool) -> None:
+    """A18: an allowed reader reads whatever an expansion names. In the sandbox there is nothing that it could find."""
+    assert judged(command).authority is Authority.ALLOW
+    ruling = judged(command, policy(TABLE["rules"], confined=False))
+    assert ruling.authority is (Authority.ASK if asks else Authority.ALLOW)
+    assert ("nothing confines it, and only the shell knows where" in ruling.reason) is asks
 
 
 # What holds for any command

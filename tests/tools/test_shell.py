@@ -140,6 +140,32 @@ async def test_accidents_outside_are_refused_with_advice(call: Call, command: st
         await shell(call, command)
 
 
+@pytest.mark.parametrize(
+    ("command", "refused"),
+    [
+        ("cat out", True),
+        ("cat up/secret.txt", True),
+        ("cd sub && cat deep/secret.txt", True),
+        ("cat /workspace/out", True),
+        ("echo x > out", True),
+        ("cat in; cat sub/in; cat /workspace/in", False),
+        ("echo out_of; ls https://out/out; echo -I/out", False),
+    ],
+)
+async def test_a_link_that_leads_out_is_not_named(call: Call, root: Path, command: str, refused: bool) -> None:
+    """A18, R38: as with the file tools; one that stays inside works."""
+    (root.parent / "secret.txt").write_text("secret")
+    (root / "sub").mkdir()
+    for link, target in (("out", "../secret.txt"), ("up", ".."), ("sub/deep", "/"), ("in", "README.md")):
+        (root / link).symlink_to(target)
+    (root / "sub" / "in").symlink_to("../README.md")
+    if refused:
+        with pytest.raises(OutOfScope, match="outside /workspace"):
+            await shell(call, command)
+    else:
+        assert "secret" not in await shell(call, command)
+
+
 async def test_scratch_space_is_there_and_gone_afterwards(call: Call) -> None:
     """The advice of the refusal holds."""
     assert await shell(call, "echo x > $TMPDIR/a && cat $TMPDIR/a; mktemp") != ""
