@@ -9,7 +9,7 @@ DEMO_ROOT ?= .geode-demo
 export PYTHONDONTWRITEBYTECODE :=
 unexport PYTHONPATH
 
-.PHONY: demo test check bench crash truth calibrate killed-workers mcp-postgres setup clean
+.PHONY: demo test check bench attacks crash truth calibrate killed-workers mcp-postgres setup clean
 
 setup: $(VENV)/.ready
 
@@ -65,6 +65,10 @@ calibrate: setup
 SEEDS ?= 20
 crash: setup
 	$(BIN)/python -m tests.crash.matrix --seeds $(SEEDS) --jobs 2
+
+# Every phrasing of 27 attacks, and of what only looks like one, by a model that obeys them (about 1 minute on 2 cores).
+attacks: setup
+	$(BIN)/python -m tests.attacks.table
 
 # A server of others on a real database: PostgreSQL from Debian's package, started on loopback. postgres-mcp has an
 # environment of its own, since it needs Python 3.12 and an older SDK than ours; its pin of pglast, 7.2.0, is not in every
