@@ -103,6 +103,7 @@ class Runner:
             raise RunStopped(_what_stopped(first, self.bench.parts.root.path)) from first
         if self._refused:
             raise OverBudget(self._refused)
+        assert self.progress.run + self.progress.found == plan.to_run, "a slot ended before its work did"
 
     async def _work(self, experiment: str, slot: int) -> None:
         while (block := await self._next_block(experiment)) is not None:
