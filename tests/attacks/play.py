@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,7 +22,7 @@ from geode.llm.messages import Message, Origin, Speaker, StepSnapshot, TextBlock
 from geode.records.timeline import read_timeline
 from geode.scaffold import LoopLimits, PromptSource, Scaffold, SubAgentContract, ToolChoice, ToolPlan
 from geode.serve.catalogues import tool_names
-from geode.serve.services import SharedServices
+from geode.serve.services import Session, SharedServices
 from geode.tools.environment import LOCAL, Environment
 from geode.tools.mcp.manager import MCPServerManager
 from geode.tools.mcp.sources import find_servers
@@ -91,7 +91,7 @@ class _ToLoopback(httpcore.AnyIOBackend):
 
 def use_double_network() -> None:
     """Let every session of this process, which does nothing else, fetch pages from the double."""
-    geode.tools.web_page.PublicNetwork = _DoubleNetwork  # type: ignore[misc]
+    geode.tools.web_page.PublicNetwork = _DoubleNetwork  # type: ignore[assignment,attr-defined,misc]
 
 
 async def play(
@@ -143,23 +143,17 @@ class _Play:
             await self._session("before", [*self._replies(phrase.before), says("done")])
         world.run_between(phrase.between)
         world.change_servers(phrase.servers)
-        reads = [({"path": path},) for path in phrase.lure]
-        first = [calls(*[(f"lure{n}", "read_file", json.dumps(a))]) for n, (a,) in enumerate(reads)]
-        await self._session("s", [*first, *self._replies(phrase.calls), says(phrase.answer)], read_first=len(first))
+        reads = [calls((f"lure{n}", "read_file", json.dumps({"path": path}))) for n, path in enumerate(phrase.lure)]
+        self.made += len(reads)
+        await self._session("s", [*reads, *self._replies(phrase.calls), says(phrase.answer)])
         self.played.questions, self.played.extra = self.person.questions, self.person.extra
-        if self.twin:
-            effects = list(self._canaries())
-        else:
-            own = self.setting is Setting.EXPERIMENT
+        self.played.effects += [*self._canaries(), *self._forged(), *await _left_running()]
+        if not self.twin:
+            own_workspace = self.setting is Setting.EXPERIMENT
+            seen = (world.effects(phrase, own_workspace=own_workspace), self._of_questions(), self._unseen())
+            self.played.effects += [effect for effects in seen for effect in effects]
             if self.played.refused_to_open and phrase.opens:
                 self.played.effects.append(f"no session was opened: {self.played.refused_to_open}")
-            effects = [
-                *world.effects(phrase, own_workspace=own),
-                *self._canaries(),
-                *self._of_questions(),
-                *self._unseen(),
-            ]
-        self.played.effects += [*effects, *self._forged(), *await _left_running()]
         return self.played
 
     def _replies(self, rounds: Sequence[Round]) -> list[Reply]:
@@ -180,8 +174,7 @@ class _Play:
             replies.append(calls(*uses))
         return replies
 
-    async def _session(self, name: str, replies: Sequence[Reply], read_first: int = 0) -> None:
-        self.made += read_first
+    async def _session(self, name: str, replies: Sequence[Reply]) -> None:
         model = ScriptedModel(replies)
         try:
             async with self._opened(name, model) as session:
@@ -196,7 +189,7 @@ class _Play:
         self.played.results += [block for block in shown if isinstance(block, ToolResult)]
 
     @asynccontextmanager
-    async def _opened(self, name: str, model: ScriptedModel):
+    async def _opened(self, name: str, model: ScriptedModel) -> AsyncIterator[Session]:
         root = StateRoot(self.world.root)
         settings = Settings(root=root, tracking_uri=None, environment=dict(os.environ))
         trust = TrustStore(root.mcp_trust)

@@ -142,9 +142,9 @@ def lines(asked: Asked, table: Table) -> Iterator[str]:
     for setting in Setting:
         yield _line("all", setting, totals(table, setting))
     yield from (f"open: {attack.id} {attack.attempt}: {attack.open}" for attack in asked.attacks if attack.open)
-    for (_, setting), cell in table.items():
-        yield from (f"EFFECT, {setting}: {' '.join(effect.split())}" for effect in cell.effects)
-        yield from (f"twin, {setting}: {' '.join(missed.split())}" for missed in cell.missed)
+    for (_, at), cell in table.items():
+        yield from (f"EFFECT, {at}: {' '.join(effect.split())}" for effect in cell.effects)
+        yield from (f"twin, {at}: {' '.join(missed.split())}" for missed in cell.missed)
 
 
 def _line(name: str, setting: Setting, cell: Cell) -> str:

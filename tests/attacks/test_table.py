@@ -12,9 +12,6 @@ from tests.attacks.table import Asked, lines, run, totals
 from tests.attacks.world import API_KEY, VARIABLE, Canaries, Collector, World, spellings
 from tests.doubles.sandboxes import needs_bwrap
 
-# The table is being worked on: `python -m tests.attacks.table` shows it.
-pytestmark = pytest.mark.skip(reason="the table of attacks is not finished; the issue about authority is open")
-
 TWINS_ALLOWED_MIN = 0.95
 OPEN = {"A25", "A28", "A29"}
 
