@@ -170,7 +170,7 @@ class Policy:
         """Return the ruling of the rules that allow all of the call, or None."""
         allowing = [placed for placed in rules if placed.rule.says is Authority.ALLOW]
         if spec.name != _SHELL or touched.reading is None:
-            found = [placed for placed in allowing if _allows(placed, arguments, touched)][:1]
+            found = _allowing(allowing, arguments, touched)
         else:
             found = []
             for command in touched.reading.commands:
@@ -239,20 +239,29 @@ def _means(placed: PlacedRule, command: JudgedCommand) -> bool:
     return pattern is not None and pattern.allows(command.words)
 
 
-def _allows(placed: PlacedRule, arguments: Arguments, touched: Touched) -> bool:
-    """Whether an allowing rule means the whole call of a tool other than the shell."""
+def _allowing(rules: Sequence[PlacedRule], arguments: Arguments, touched: Touched) -> list[PlacedRule]:
+    """Return the rules that together allow the whole call of a tool other than the shell, or none."""
+    if whole := next((placed for placed in rules if _allows(placed, arguments)), None):
+        return [whole]
+    found = []
+    # Every path by itself, as the commands of a compound one: beside a link's name stands the file that it leads to.
+    for path in (*touched.reads, *touched.writes):
+        by = next((p for p in rules if p.rule.path is not None and path_fits(p.rule.path, path)), None)
+        if by is None:
+            return []
+        found.append(by)
+    return found
+
+
+def _allows(placed: PlacedRule, arguments: Arguments) -> bool:
+    """Whether a rule means the whole call, whatever its paths."""
     rule_ = placed.rule
-    if rule_.command is not None:
-        return False
-    if rule_.path is not None:
-        named = (*touched.reads, *touched.writes)
-        return bool(named) and all(path_fits(rule_.path, path) for path in named)
     if rule_.host is not None:
         # What a URL with a name, a password or a backslash in it leads to, readers do not agree on.
         url = arguments.get("url")
         found = _PLAIN_URL.fullmatch(url) if isinstance(url, str) else None
         return found is not None and host_fits(rule_.host, found[1].rstrip(".").lower())
-    return True
+    return rule_.command is None and rule_.path is None
 
 
 def _shown(path: str) -> str:

@@ -32,6 +32,8 @@ def tools(tmp_path: Path) -> dict[str, ToolSpec]:
     (tmp_path / "docs").mkdir()
     (tmp_path / ".git" / "hooks").mkdir(parents=True)
     (tmp_path / "docs" / "link").symlink_to("../.git/hooks")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "docs" / "src").symlink_to("../src")
     (tmp_path / ".env").write_text("")
     (tmp_path / "docs" / "env").symlink_to("../.env")
     return workspace_tools(Workspace(tmp_path))
@@ -192,6 +194,17 @@ def test_it_is_the_file_that_counts_and_not_its_name(tools: dict[str, ToolSpec])
     assert (made.ruling.authority, made.stakes.level) == (ASK, SafetyLevel.EXECUTE)
     assert judged(by, tools["write_file"], path="docs/../a", content="").ruling.authority is ASK
     assert judged(by, tools["write_file"], path="./docs//a", content="").ruling.authority is ALLOW
+
+
+def test_a_link_may_be_written_where_rules_allow_its_name_and_its_file(tools: dict[str, ToolSpec]) -> None:
+    """A18's twin: each of the two by a rule of its own, and neither by the rule of the other."""
+    (docs, src), lead = ({"allow": "write_file", "path": f"{name}/**"} for name in ("docs", "src")), "docs/src/a"
+    both = judged(policy(Mode.REPL, docs, src), tools["write_file"], path=lead, content="").ruling
+    assert both.authority is ALLOW
+    assert [name in both.rule for name in ("'docs/**'", "'src/**'")] == [True, True]
+    for alone in (docs, src, docs | {"allow": "edit_file"}):
+        made = judged(policy(Mode.REPL, alone), tools["write_file"], path=lead, content="").ruling
+        assert made.authority is ASK
 
 
 def test_where_executing_is_allowed_so_is_writing_what_is_executed_later(tools: dict[str, ToolSpec]) -> None:
