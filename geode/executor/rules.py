@@ -45,8 +45,8 @@ class Rule(_Part):
 
     `command` means a simple command of the shell, `path` a file below the workspace, `host` the host of a URL. A rule
     with none of them means every call of the tool. What has several commands or files is allowed if each of them is, by
-    whichever rules. `modes` are all but `experiment`, for `allow` the attended ones: an experiment is measured under its
-    own configuration, so a rule must name that mode to hold there.
+    whichever rules. `modes` are all but `experiment`, for `allow` the attended ones: an experiment is measured under
+    its own configuration, so a rule must name that mode to hold there.
     """
 
     allow: Pattern | None = None
