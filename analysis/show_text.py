@@ -19,6 +19,7 @@ from experiments.episode import EpisodeRecord
 from experiments.suite import OutcomeKind
 from geode.events import (
     ApprovalDecided,
+    AttemptFailed,
     CallEnd,
     CallEnded,
     CheckEnded,
@@ -33,6 +34,7 @@ from geode.events import (
     SessionOpened,
     TurnEnded,
 )
+from geode.llm.usage import shown_usd
 
 _LINES_SHOWN = 8
 _CHARS_SHOWN = 700
@@ -146,8 +148,8 @@ def _event(event: Event, *, full: bool) -> RenderableType:
             title, style = f"session {'resumed' if event.resumed else 'opened'}, mode {event.mode}", "dim"
         case PromptReceived():
             title, style, text = "prompt", "bold", event.text
-        case ModelFailed():
-            title, style, text = f"round {event.round}: the model call failed", "bold red", event.error
+        case AttemptFailed() | ModelFailed():
+            title, style, text = _failed(event)
         case HookDecided() | ApprovalDecided():
             title, style = _decided(event)
             text = event.reason
@@ -179,15 +181,23 @@ def _decided(event: HookDecided | ApprovalDecided) -> tuple[str, str]:
     return f"hook {event.hook} at {event.point}: {event.decision}", "magenta"
 
 
+def _failed(event: AttemptFailed | ModelFailed) -> tuple[str, str, str]:
+    if isinstance(event, ModelFailed):
+        return f"round {event.round}: the model call failed", "bold red", event.error
+    status = f", HTTP {event.status}" if event.status else ""
+    waited = f"; sent again after {event.waited_ms / 1_000:.1f} s" if event.waited_ms else ""
+    return f"round {event.round}: a request failed: {event.error}{status}{waited}", "red", ""
+
+
 def _model_called(event: ModelCalled, *, full: bool) -> RenderableType:
-    sent = event.uncached_input_tokens + event.cache_write_tokens + event.cache_read_tokens
+    sent = (event.uncached_input_tokens or 0) + (event.cache_write_tokens or 0) + (event.cache_read_tokens or 0)
     simulated = ", simulated" if event.simulated else ""
     title = Text.assemble(
         (f"round {event.round}", "bold blue"),
         (
             printable(
-                f"  {event.served_model}{simulated}, {sent:,} tokens in, {event.output_tokens:,} out,"
-                f" {event.latency_ms / 1_000:.1f} s, ${event.cost_usd:.4f}, {event.stop}"
+                f"  {event.served_model}{simulated}, {sent:,} tokens in, {event.output_tokens or 0:,} out,"
+                f" {event.latency_ms / 1_000:.1f} s, {shown_usd(event.cost_usd)}, {event.stop}"
             ),
             "dim",
         ),

@@ -19,7 +19,8 @@ from pathlib import Path
 from geode.authority import SafetyLevel
 from geode.clock import SystemClock
 from geode.hooks.library import ABLATED
-from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse, Usage
+from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse
+from geode.llm.usage import Usage
 from geode.scaffold import LoopLimits
 from geode.tools.spec import Arguments, ToolOutput, ToolSpec
 from tests.doubles.sessions import open_bench

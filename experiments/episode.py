@@ -14,7 +14,10 @@ VOLATILE_FIELDS = frozenset(
 
 
 class RoleUsage(BaseModel):
-    """Tokens and cost of one role in one episode."""
+    """Tokens and cost of one role in one episode.
+
+    `reasoning_tokens` are a part of the output; `cost_usd` lacks the cost of `unpriced_calls`, which nobody knows.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -22,7 +25,9 @@ class RoleUsage(BaseModel):
     cache_write_tokens: Annotated[int, Field(ge=0)] = 0
     cache_read_tokens: Annotated[int, Field(ge=0)] = 0
     output_tokens: Annotated[int, Field(ge=0)] = 0
+    reasoning_tokens: Annotated[int, Field(ge=0)] = 0
     cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    unpriced_calls: Annotated[int, Field(ge=0)] = 0
     calls: Annotated[int, Field(ge=0)] = 0
     latency_ms: Annotated[int, Field(ge=0)] = 0
 

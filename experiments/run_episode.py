@@ -295,11 +295,13 @@ def _record(
 def _role_usage(result: TurnResult) -> RoleUsage:
     usage = result.usage
     return RoleUsage(
-        uncached_input_tokens=usage.uncached_input_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=usage.cost_usd,
+        uncached_input_tokens=usage.uncached_input_tokens or 0,
+        cache_write_tokens=usage.cache_write_tokens or 0,
+        cache_read_tokens=usage.cache_read_tokens or 0,
+        output_tokens=usage.output_tokens or 0,
+        reasoning_tokens=usage.reasoning_tokens or 0,
+        cost_usd=result.cost_usd_known,
+        unpriced_calls=result.unpriced_calls,
         calls=result.model_calls,
         latency_ms=result.latency_ms,
     )

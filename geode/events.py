@@ -46,7 +46,10 @@ class PromptReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCalled:
-    """One model call ended. `latency_ms` is the provider's own time; simulated calls say so."""
+    """One model call ended. `latency_ms` is the provider's own time; simulated calls say so.
+
+    A figure that the provider did not give is None.
+    """
 
     kind: ClassVar[str] = "model_called"
     turn: int
@@ -55,12 +58,31 @@ class ModelCalled:
     served_model: str
     simulated: bool
     latency_ms: int
-    uncached_input_tokens: int
-    cache_write_tokens: int
-    cache_read_tokens: int
-    output_tokens: int
-    cost_usd: float
+    uncached_input_tokens: int | None
+    cache_write_tokens: int | None
+    cache_read_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
     text: str
+    reasoning_tokens: int | None = None
+    cost_origin: str = ""
+    provider: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFailed:
+    """A request to a model gave no response, and was sent again or given up."""
+
+    kind: ClassVar[str] = "attempt_failed"
+    turn: int
+    round: int
+    error: str
+    status: int | None
+    request_id: str
+    elapsed_ms: int
+    waited_ms: int
+    cost_usd: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +207,7 @@ Event = (
     SessionOpened
     | PromptReceived
     | ModelCalled
+    | AttemptFailed
     | ModelFailed
     | CallEnded
     | ApprovalDecided

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 from experiments.calibration.weather import Sky
 from experiments.run_episode import EpisodeSession
 from geode.llm.apprentice.faults import FaultTable, StepRates, shipped_table
-from geode.llm.errors import ResponseInvalid
+from geode.llm.errors import Facts, ResponseInvalid
 from geode.llm.messages import LLMAdapter, ModelResponse, StepSnapshot
 from geode.llm.outline import Outline
 from geode.llm.simulated import MODEL, Apprentice
@@ -48,7 +48,8 @@ class _Broken:
     model = MODEL
 
     async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
-        raise ResponseInvalid(f"round {snapshot.round} was answered with nonsense, as the weather has it")
+        nonsense = f"round {snapshot.round} was answered with nonsense, as the weather has it"
+        raise ResponseInvalid(nonsense, Facts(provider="simulated"))
 
 
 @cache

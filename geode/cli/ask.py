@@ -39,6 +39,7 @@ def ask(
     from geode.cli.terminal import result_to_json
     from geode.executor.policy import Mode
     from geode.llm.errors import LLMError
+    from geode.llm.usage import shown_usd
     from geode.loop.turn import TurnResult
     from geode.records.database import RecordError
     from geode.redaction import clean_text
@@ -87,7 +88,7 @@ def ask(
         note = "simulated, " if result.simulated else ""
         typer.echo(
             f"[{note}{result.stop}, {result.rounds} rounds, {result.usage.total_tokens} tokens,"
-            f" {result.usage.cost_usd:.4f} USD, session {folder.name}]",
+            f" {shown_usd(result.usage.cost_usd)}, session {folder.name}]",
             err=True,
         )
     if not result.verified:

@@ -19,8 +19,8 @@ from geode.llm.messages import (
     TextBlock,
     ToolResult,
     ToolUse,
-    Usage,
 )
+from geode.llm.usage import Usage
 
 MODEL: Final = "simulated/strict"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -11,6 +11,8 @@ from typing import Protocol, assert_never, runtime_checkable
 
 from pydantic import JsonValue
 
+from geode.llm.usage import Attempt, Usage
+
 
 class Speaker(StrEnum):
     """Who a message is from. Providers call it the message's role; a Role is something else here."""
@@ -160,32 +162,12 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Tokens of one call by class, each counted once, and its cost in US dollars with where that figure comes from."""
-
-    uncached_input_tokens: int = 0
-    cache_write_tokens: int = 0
-    cache_read_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
-    cost_source: str = "none"
-
-    @property
-    def input_tokens(self) -> int:
-        """All input tokens, cached or not."""
-        return self.uncached_input_tokens + self.cache_write_tokens + self.cache_read_tokens
-
-    @property
-    def total_tokens(self) -> int:
-        """Input and output together."""
-        return self.input_tokens + self.output_tokens
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponse:
     """What one call gave. `served_model` is what the provider says it ran; `latency_ms` is its own time.
 
-    `simulated` is true where no language model was asked; the flag travels into every record.
+    `simulated` is true where no language model was asked; the flag travels into every record. `provider` is who ran the
+    model behind a route that leads to several, `request_id` the provider's own name of the request, and `attempts` are
+    the requests that failed before it. `raw` is the provider's content as ASCII JSON, for replay word by word.
     """
 
     blocks: tuple[TextBlock | ToolUse, ...]
@@ -195,6 +177,9 @@ class ModelResponse:
     latency_ms: int
     simulated: bool = False
     raw: str | None = None
+    provider: str = ""
+    request_id: str = ""
+    attempts: tuple[Attempt, ...] = ()
 
 
 class LLMAdapter(Protocol):
@@ -211,6 +196,33 @@ class LLMAdapter(Protocol):
 
     async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
         """Answer `snapshot`."""
+        ...
+
+
+class DeltaKind(StrEnum):
+    """What a part of a reply is, while it comes."""
+
+    TEXT = "text"
+    REASONING = "reasoning"
+    TOOL = "tool"
+    """The name of a tool that the model begins to call."""
+    AGAIN = "again"
+    """The request failed half-way and is sent again: what was shown of it does not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """A part of a reply while it comes. It is for showing alone: only the whole response counts."""
+
+    kind: DeltaKind
+    text: str = ""
+
+
+class DeltaObserver(Protocol):
+    """Is told each part of a reply as it comes. It must not raise, wait or keep the caller."""
+
+    def __call__(self, delta: Delta) -> None:
+        """Take one part."""
         ...
 
 

@@ -26,9 +26,9 @@ from geode.llm.messages import (
     ToolResult,
     ToolSchema,
     ToolUse,
-    Usage,
 )
 from geode.llm.outline import Outline
+from geode.llm.usage import CostOrigin, Usage
 
 __all__ = ["MODEL", "Apprentice", "FaultTable", "fault_table_hash", "shipped_table"]
 
@@ -86,7 +86,7 @@ class Apprentice:
 
     def cost_usd_max(self, snapshot: StepSnapshot) -> float:
         """See `BoundsCost`. What it will say is a function of the snapshot, so this is what it will cost."""
-        return self._respond(snapshot).usage.cost_usd
+        return self._respond(snapshot).usage.cost_usd or 0.0
 
     def _respond(self, snapshot: StepSnapshot) -> ModelResponse:
         reading = self._read(snapshot)
@@ -146,7 +146,7 @@ class Apprentice:
             uncached_input_tokens=input_tokens,
             output_tokens=output_tokens,
             cost_usd=cost / 1e6,
-            cost_source="simulated",
+            cost_origin=CostOrigin.SIMULATED,
         )
 
     def _latency_ms(self, at: int, output_tokens: int) -> int:

@@ -12,7 +12,6 @@ from geode.deadline import Halt, run_within
 from geode.events import (
     CheckEnded,
     ContextCompacted,
-    ModelCalled,
     ModelFailed,
     Notice,
     PromptReceived,
@@ -24,7 +23,7 @@ from geode.executor.processor import BatchResult, ToolCallProcessor
 from geode.hooks.points import Continue
 from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem
-from geode.llm.errors import LLMError
+from geode.llm.errors import BudgetReached, ContextTooLarge, LLMError
 from geode.llm.messages import (
     LLMAdapter,
     Message,
@@ -34,8 +33,8 @@ from geode.llm.messages import (
     StepSnapshot,
     StopReason,
     TextBlock,
-    Usage,
 )
+from geode.llm.usage import Attempt
 from geode.loop.answer import as_message, cleaned, fault_of
 from geode.loop.conversation import (
     CHARS_PER_TOKEN,
@@ -47,6 +46,7 @@ from geode.loop.conversation import (
 )
 from geode.loop.guards import LoopGuards, Objections
 from geode.loop.limits import left, passed, would_pass
+from geode.loop.told import attempts_failed, attempts_of, model_called
 from geode.loop.turn import Ending, TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionJudge, CompletionResult, CompletionView, verify_turn_async
 from geode.records.checkpoint import Progress, SessionCheckpoint
@@ -59,7 +59,10 @@ from geode.tools.plan import BoundToolPlan
 _CUT_CALL = "not started: your message was cut at the output limit, so this call is incomplete. Send less at once."
 _CUT_TEXT = "Your message was cut at the output limit. Go on where it ended, and send less at once."
 _REFUSED_CALL = "not started: the model refused in the message that asked for it"
+_SHORTER = 0.75  # of what the provider found too long, by our estimate
 _CHECK_AT_LEAST_S = 1.0  # an answer that came in the last moment is still checked
+
+_STAYS_OPEN = (TurnStop.CANCELLED, TurnStop.CHECKPOINT_FAILED, TurnStop.BUDGET_REACHED)  # so that it can be resumed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +132,11 @@ class AgenticLoop:
         """What this prompt may still use: what it hands on, at the most, to whom it delegates."""
         return left(self._parts.limits, self._progress, self._elapsed_s())
 
-    def charge(self, usage: Usage, model_calls: int) -> None:
+    def charge(self, child: TurnResult) -> None:
         """Count what a sub-agent used as used by this prompt. It is saved with the round that delegated."""
-        self._progress.count(usage)
-        self._progress.model_calls += model_calls
+        self._progress.count(replace(child.usage, cost_usd=child.cost_usd_known))
+        self._progress.unpriced_calls += child.unpriced_calls
+        self._progress.model_calls += child.model_calls
 
     async def arun(self, prompt: str) -> TurnResult:
         """Answer `prompt`. It returns for every end but cancellation, which it saves before it lets it through.
@@ -178,7 +182,7 @@ class AgenticLoop:
         if isinstance(prepared, Ending):
             return prepared
         response = await self._call_provider(prepared)
-        if isinstance(response, Ending):
+        if not isinstance(response, ModelResponse):
             return response
         message = as_message(response, self._conversation.call_ids)
         if response.stop is StopReason.REFUSAL:
@@ -272,8 +276,11 @@ class AgenticLoop:
 
     # Phase 3 ---------------------------------------------------------------------------------------------------------
 
-    async def _call_provider(self, snapshot: StepSnapshot) -> ModelResponse | Ending:
-        """Ask the model once. Whoever retries is the adapter's route, not the loop."""
+    async def _call_provider(self, snapshot: StepSnapshot) -> ModelResponse | Ending | None:
+        """Ask the model once; None: it was too much at once, and is asked again with less.
+
+        Whoever retries is the adapter's route, not the loop.
+        """
         parts, progress = self._parts, self._progress
         left_s = max(0.0, parts.limits.seconds - self._elapsed_s())
         finished = await run_within(left_s, lambda: parts.adapter.acomplete(snapshot))
@@ -282,35 +289,43 @@ class AgenticLoop:
         if finished.halt is Halt.TIME and finished.interrupted:
             detail = f"the model did not answer within the {parts.limits.seconds:g} s of this prompt"
             return Ending(stop=TurnStop.TIME_LIMIT, detail=detail)
+        if isinstance(finished.error, ContextTooLarge):
+            return await self._make_room(finished.error)
+        if isinstance(finished.error, BudgetReached):
+            return Ending(stop=TurnStop.BUDGET_REACHED, detail=str(finished.error))
         if isinstance(finished.error, LLMError):
+            self._count_attempts(attempts_of(finished.error))
             return self._model_failed(f"{type(finished.error).__name__}: {finished.error}")
         if finished.error is not None:
             return self._model_failed(f"the adapter is faulty: {type(finished.error).__name__}: {finished.error}")
         if finished.value is None or (fault := fault_of(finished.value)):
             return self._model_failed(f"the adapter is faulty: {fault if finished.value else 'it returned nothing'}")
         response = cleaned(finished.value)
-        usage = response.usage
-        progress.count(usage)
+        self._count_attempts(response.attempts)
+        progress.count(response.usage)
         progress.model_calls += 1
         progress.latency_ms += response.latency_ms
         progress.simulated = progress.simulated or response.simulated
-        parts.observers.emit(
-            ModelCalled(
-                turn=progress.turn,
-                round=progress.round,
-                stop=response.stop.value,
-                served_model=response.served_model,
-                simulated=response.simulated,
-                latency_ms=response.latency_ms,
-                uncached_input_tokens=usage.uncached_input_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                cache_read_tokens=usage.cache_read_tokens,
-                output_tokens=usage.output_tokens,
-                cost_usd=usage.cost_usd,
-                text=preview("\n\n".join(block.text for block in response.blocks if isinstance(block, TextBlock))),
-            )
-        )
+        parts.observers.emit(model_called(progress, response))
         return response
+
+    def _count_attempts(self, attempts: Sequence[Attempt]) -> None:
+        """Count what requests without a response were billed for, as far as anybody knows."""
+        for attempt in attempts:
+            if attempt.usage is not None:
+                self._progress.count(attempt.usage)
+        for event in attempts_failed(self._progress, attempts):
+            self._parts.observers.emit(event)
+
+    async def _make_room(self, problem: ContextTooLarge) -> Ending | None:
+        """Leave out old results of a request that the provider found too long; None: it is sent again, shorter."""
+        self._count_attempts(attempts_of(problem))
+        room = int(self._conversation.tokens * _SHORTER)
+        if await self._compact(room, spare_last_round=True):
+            self._save()
+            return None
+        text = self._parts.redactor.redact(clean_text(str(problem)))
+        return Ending(stop=TurnStop.CONTEXT_FULL, detail=f"the provider takes no request of this length: {text}")
 
     def _model_failed(self, problem: str) -> Ending:
         text = self._parts.redactor.redact(clean_text(problem))
@@ -492,8 +507,7 @@ class AgenticLoop:
 
     def _ended(self, ending: Ending) -> TurnResult:
         progress = self._progress
-        # A cancelled or unsaved prompt stays open, so that it can be resumed.
-        progress.in_turn = progress.in_turn and ending.stop in (TurnStop.CANCELLED, TurnStop.CHECKPOINT_FAILED)
+        progress.in_turn = progress.in_turn and ending.stop in _STAYS_OPEN
         if not self._unusable:
             try:
                 self._save()

@@ -29,7 +29,11 @@ def fault_of(response: object) -> str:
         "latency": response.latency_ms,
         "cost": usage.cost_usd,
     }
-    wrong = [f"{name} {value!r}" for name, value in counts.items() if not (math.isfinite(value) and value >= 0)]
+    wrong = [
+        f"{name} {value!r}"
+        for name, value in counts.items()
+        if value is not None and not (math.isfinite(value) and value >= 0)
+    ]
     return f"it reports {', '.join(wrong)}" if wrong else ""
 
 

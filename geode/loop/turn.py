@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from geode.llm.messages import Usage
+from geode.llm.usage import Usage
 from geode.records.checkpoint import Progress
 
 
@@ -24,6 +24,7 @@ class TurnStop(StrEnum):
     TOKEN_LIMIT = "token_limit"  # noqa: S105  (not a password)
     TIME_LIMIT = "time_limit"
     COST_LIMIT = "cost_limit"
+    BUDGET_REACHED = "budget_reached"
     CHECKPOINT_FAILED = "checkpoint_failed"
     CANCELLED = "cancelled"
 
@@ -44,7 +45,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
-    """What a turn gave. Counts and usage are those of this prompt, over all processes that worked on it."""
+    """What a turn gave. Counts and usage are those of this prompt, over all processes that worked on it.
+
+    The cost in `usage` is None if that of any call is not known; `cost_usd_known` is the sum of the others.
+    """
 
     text: str
     stop: TurnStop
@@ -57,6 +61,8 @@ class TurnResult:
     tool_errors: int
     refused_calls: int
     usage: Usage
+    cost_usd_known: float
+    unpriced_calls: int
     latency_ms: int
     simulated: bool
 
@@ -79,9 +85,11 @@ class TurnResult:
                 cache_write_tokens=progress.cache_write_tokens,
                 cache_read_tokens=progress.cache_read_tokens,
                 output_tokens=progress.output_tokens,
-                cost_usd=progress.cost_usd,
-                cost_source="session",
+                reasoning_tokens=progress.reasoning_tokens,
+                cost_usd=None if progress.unpriced_calls else progress.cost_usd,
             ),
+            cost_usd_known=progress.cost_usd,
+            unpriced_calls=progress.unpriced_calls,
             latency_ms=progress.latency_ms,
             simulated=progress.simulated,
         )

@@ -11,7 +11,8 @@ from typing import Self
 
 from pydantic import JsonValue
 
-from geode.llm.messages import Message, Usage, decode_message
+from geode.llm.messages import Message, decode_message
+from geode.llm.usage import Usage
 from geode.records.cognitive import CognitiveState
 from geode.records.database import Database, Durability, RecordDamaged, RecordError, RecordNewer
 
@@ -39,7 +40,8 @@ class Progress:
     """Where a session stands. Counters of a prompt are reset when the next one begins, never by a restart.
 
     `round` counts over the whole session, so that a round's number names it; `turn_first_round` is where the
-    prompt began. `elapsed_s` is the time that the prompt has used in all processes so far.
+    prompt began. `elapsed_s` is the time that the prompt has used in all processes so far. `cost_usd` lacks the cost of
+    `unpriced_calls`, which nobody knows.
     """
 
     turn: int = 0
@@ -60,7 +62,9 @@ class Progress:
     cache_write_tokens: int = 0
     cache_read_tokens: int = 0
     output_tokens: int = 0
+    reasoning_tokens: int = 0
     cost_usd: float = 0.0
+    unpriced_calls: int = 0
     simulated: bool = False
     in_turn: bool = False
 
@@ -73,12 +77,14 @@ class Progress:
         self.turn, self.round, self.turn_first_round, self.elided_messages = turn, round_, round_ + 1, kept
 
     def count(self, usage: Usage) -> None:
-        """Add the usage of one model call."""
-        self.uncached_input_tokens += usage.uncached_input_tokens
-        self.cache_write_tokens += usage.cache_write_tokens
-        self.cache_read_tokens += usage.cache_read_tokens
-        self.output_tokens += usage.output_tokens
-        self.cost_usd += usage.cost_usd
+        """Add the usage of one request. What is not known adds nothing, but an unknown cost is remembered."""
+        self.uncached_input_tokens += usage.uncached_input_tokens or 0
+        self.cache_write_tokens += usage.cache_write_tokens or 0
+        self.cache_read_tokens += usage.cache_read_tokens or 0
+        self.output_tokens += usage.output_tokens or 0
+        self.reasoning_tokens += usage.reasoning_tokens or 0
+        self.cost_usd += usage.cost_usd or 0.0
+        self.unpriced_calls += usage.cost_usd is None
 
     @property
     def tokens(self) -> int:

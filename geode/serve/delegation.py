@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from geode.clock import Clock
 from geode.events import Notice
 from geode.hooks.system import HookSystem
+from geode.llm.usage import shown_usd
 from geode.loop.agentic_loop import AgenticLoop
 from geode.loop.limits import effective
 from geode.loop.turn import TurnResult
@@ -99,6 +100,6 @@ class ChildSessions:
     def _account(self, child: str, contract: SubAgentContract, result: TurnResult | None) -> None:
         end = "was stopped"
         if result is not None:
-            self._parent.charge(result.usage, result.model_calls)
-            end = f"ended: {result.stop.value}, {result.rounds} rounds, {result.usage.cost_usd:.4f} US dollars"
+            self._parent.charge(result)
+            end = f"ended: {result.stop.value}, {result.rounds} rounds, {shown_usd(result.usage.cost_usd)}"
         self._observers.emit(Notice(about="delegation", text=f"sub-agent {contract.name}, session {child}, {end}"))

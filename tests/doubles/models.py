@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse, Usage
+from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse
+from geode.llm.usage import CostOrigin, Usage
 
 Reply = ModelResponse | BaseException | Callable[[StepSnapshot], ModelResponse | Awaitable[ModelResponse]]
 
@@ -62,7 +63,7 @@ def _reply(blocks: tuple[TextBlock | ToolUse, ...], stop: StopReason) -> ModelRe
     return ModelResponse(
         blocks=blocks,
         stop=stop,
-        usage=Usage(uncached_input_tokens=100, output_tokens=10, cost_usd=0.001, cost_source="script"),
+        usage=Usage(uncached_input_tokens=100, output_tokens=10, cost_usd=0.001, cost_origin=CostOrigin.COMPUTED),
         served_model="simulated/script",
         latency_ms=5,
         simulated=True,

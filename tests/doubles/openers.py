@@ -6,8 +6,8 @@ from pathlib import Path
 
 from experiments.suite import Outcome, OutcomeKind, Task
 from geode.executor.policy import Mode
-from geode.llm.messages import Usage
 from geode.llm.outline import Outline
+from geode.llm.usage import Usage
 from geode.loop.turn import TurnResult, TurnStop
 from geode.scaffold import LoopLimits, Scaffold
 from geode.tools.environment import LOCAL, Environment

@@ -14,10 +14,10 @@ from geode.llm.messages import (
     TextBlock,
     ToolResult,
     ToolUse,
-    Usage,
     decode_message,
     encode_message,
 )
+from geode.llm.usage import Usage
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
 BLOCKS: st.SearchStrategy[Block] = st.one_of(

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geode.llm.errors import RecordingDiverged, TransientError
-from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse, Usage
+from geode.llm.errors import LLMError, RecordingDiverged
+from geode.llm.messages import ModelResponse, StepSnapshot, StopReason, TextBlock, ToolUse
 from geode.llm.recorded import Recorded, RecordedReply, Recording, RecordingAdapter, RecordingUnreadable
+from geode.llm.usage import CostOrigin, Usage
 from tests.doubles.toy_loop import snapshot
 
 
@@ -32,7 +33,9 @@ class Replies:
 CALL = ModelResponse(
     blocks=(TextBlock(text="Ich schaue nach. 보자"), ToolUse(call_id="c1", name="read_file", arguments='{"path": ')),
     stop=StopReason.TOOL_USE,
-    usage=Usage(uncached_input_tokens=7, cache_read_tokens=3, output_tokens=2, cost_usd=0.01, cost_source="prices"),
+    usage=Usage(
+        uncached_input_tokens=7, cache_read_tokens=3, output_tokens=2, cost_usd=0.01, cost_origin=CostOrigin.COMPUTED
+    ),
     served_model="some-model-2",
     latency_ms=812,
     raw='[{"type":"thinking"}]',
@@ -67,11 +70,11 @@ async def test_a_replay_gives_what_was_recorded(tmp_path: Path) -> None:
 async def test_recording_changes_nothing_and_keeps_a_reply_before_giving_it_on(tmp_path: Path) -> None:
     """The adapter is transparent; errors of the model pass through and leave no line."""
     path = tmp_path / "r.jsonl"
-    adapter = RecordingAdapter(Replies([CALL, TransientError("later"), ANSWER]), path)
+    adapter = RecordingAdapter(Replies([CALL, LLMError("later"), ANSWER]), path)
     assert adapter.model == "anthropic/some-model"
     assert await adapter.acomplete(FIRST) == CALL
     assert len(path.read_text(encoding="utf-8").splitlines()) == 2
-    with pytest.raises(TransientError):
+    with pytest.raises(LLMError, match="later"):
         await adapter.acomplete(SECOND)
     assert await adapter.acomplete(SECOND) == ANSWER
     lines = path.read_text(encoding="utf-8").splitlines()

@@ -596,7 +596,7 @@ async def test_it_reports_tokens_time_and_cost_and_that_it_is_simulated() -> Non
         cost = response.usage.input_tokens * prices.input_usd_per_million
         cost += response.usage.output_tokens * prices.output_usd_per_million
         assert response.usage.cost_usd == pytest.approx(cost / 1e6)
-        assert (response.usage.cost_source, response.simulated) == ("simulated", True)
+        assert (response.usage.cost_origin, response.simulated) == ("simulated", True)
         assert response.served_model == Apprentice(outline=None, key="").model == "simulated/apprentice"
         assert 50 < response.latency_ms < 20_000
         assert (response.stop is StopReason.TOOL_USE) == bool(loop.messages[n].tool_uses)

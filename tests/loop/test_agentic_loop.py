@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 
 from geode.authority import SafetyLevel
 from geode.clock import ManualClock
-from geode.events import CallEnded, ContextCompacted, HookDecided, ModelCalled, ModelFailed, TurnEnded
+from geode.events import AttemptFailed, CallEnded, ContextCompacted, HookDecided, ModelCalled, ModelFailed, TurnEnded
 from geode.hooks.points import AddContext, Block, HookEvent, HookPoint
-from geode.llm.errors import ContextOverflow, LLMError, ResponseInvalid, TransientError
+from geode.llm.errors import BudgetReached, ContextTooLarge, Facts, LLMError, Overloaded, ResponseInvalid
 from geode.llm.messages import (
     Message,
     ModelResponse,
@@ -24,8 +25,8 @@ from geode.llm.messages import (
     TextBlock,
     ToolResult,
     ToolUse,
-    Usage,
 )
+from geode.llm.usage import Attempt, Usage
 from geode.loop.turn import INFRASTRUCTURE_STOPS, TurnStop
 from geode.records.timeline import read_timeline
 from geode.redaction import Redactor
@@ -302,9 +303,8 @@ async def test_a_refusal_ends_the_turn_as_one(
 @pytest.mark.parametrize(
     ("failure", "words"),
     [
-        (TransientError("503"), "TransientError: 503"),
-        (ContextOverflow("too long"), "ContextOverflow"),
-        (ResponseInvalid("\ud83c"), "ResponseInvalid: �"),
+        (Overloaded("no", Facts(provider="zai", status=503)), "Overloaded: no (zai, HTTP 503)"),
+        (ResponseInvalid("\ud83c", Facts(provider="zai")), "ResponseInvalid: �"),
         (LLMError("odd"), "LLMError: odd"),
         (KeyError("choices"), "the adapter is faulty: KeyError"),
         (TimeoutError("read timed out"), "the adapter is faulty: TimeoutError"),
@@ -335,10 +335,59 @@ async def test_a_model_that_fails_ends_the_turn_as_infrastructure(
     assert (await bench.loop.arun("again")).text == "back"
 
 
+TOO_LARGE = ContextTooLarge("prompt is too long", Facts(provider="anthropic", status=400), usage=Usage(cost_usd=0.002))
+
+
+async def test_what_the_provider_finds_too_long_is_sent_again_shorter(opened: SessionOpener) -> None:
+    """Our estimate of tokens is only one: the provider's word ends no work that fits with fewer old results."""
+    rounds = [calls((f"c{n}", "mark", "{}")) for n in range(6)]
+    bench, model = opened(
+        [*rounds, TOO_LARGE, says("done")], tool(returning(ToolOutput(text="x" * 2_000)), name="mark")
+    )
+    result = await bench.loop.arun("go")
+    assert (result.stop, result.text) == (TurnStop.COMPLETED, "done")
+    long, shorter = (sum(len(str(m.blocks)) for m in asked.messages) for asked in model.asked[-2:])
+    assert shorter < 0.85 * long
+    assert [event.error for event in bench.events if isinstance(event, AttemptFailed)] == ["ContextTooLarge"]
+    assert result.cost_usd_known == pytest.approx(0.001 * 7 + 0.002)
+
+
+async def test_what_cannot_be_made_shorter_ends_the_turn_as_full(opened: SessionOpener) -> None:
+    """There is nothing old to leave out, so asking again would get the same answer for ever."""
+    bench, model = opened([TOO_LARGE, says("back")])
+    result = await bench.loop.arun("go")
+    assert (result.stop, len(model.asked)) == (TurnStop.CONTEXT_FULL, 1)
+    assert "prompt is too long" in result.detail
+
+
+async def test_a_call_that_a_budget_does_not_allow_leaves_the_prompt_open(opened: SessionOpener) -> None:
+    """Nothing was sent, so when there is money again the prompt goes on where it stood."""
+    bench, _ = opened([BudgetReached("the day's 1 US dollar is spent"), says("done")])
+    result = await bench.loop.arun("go")
+    assert (result.stop, result.detail) == (TurnStop.BUDGET_REACHED, "the day's 1 US dollar is spent")
+    assert bench.loop.unfinished
+    assert (await bench.loop.aresume()).text == "done"
+
+
+async def test_what_failed_requests_cost_is_counted_once(opened: SessionOpener) -> None:
+    """PROVIDERS 25: what was billed and gave nothing is spent all the same, and what nobody knows is said so."""
+    attempts = (
+        Attempt(error="Overloaded", status=529),
+        Attempt(error="StreamCut", status=200, usage=Usage(output_tokens=4, cost_usd=0.004)),
+        Attempt(error="StreamCut", status=200, usage=Usage(output_tokens=4)),
+    )
+    answer = replace(reply(TextBlock(text="done")), attempts=attempts)
+    bench, _ = opened([answer])
+    result = await bench.loop.arun("go")
+    assert (result.usage.output_tokens, result.cost_usd_known, result.unpriced_calls) == (9, 0.004, 2)
+    assert result.usage.cost_usd is None
+    assert [event.status for event in bench.events if isinstance(event, AttemptFailed)] == [529, 200, 200]
+
+
 async def test_an_error_that_echoes_a_header_is_redacted(opened: SessionOpener) -> None:
     """R40: the usual way of a key into a log."""
     key = "hunter2-hunter2-hunter2"
-    bench, _ = opened([TransientError(f"401 with {{'x-api-key': '{key}'}}")], redactor=Redactor(needles=(key,)))
+    bench, _ = opened([LLMError(f"401 with {{'x-api-key': '{key}'}}")], redactor=Redactor(needles=(key,)))
     result = await bench.loop.arun("go")
     assert "[redacted]" in result.detail
     assert key not in bench.folder.timeline.read_text()

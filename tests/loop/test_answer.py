@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geode.llm.messages import ModelResponse, Speaker, StopReason, TextBlock, ToolResult, ToolUse, Usage
+from geode.llm.messages import ModelResponse, Speaker, StopReason, TextBlock, ToolResult, ToolUse
+from geode.llm.usage import Usage
 from geode.loop.answer import as_message, cleaned, fault_of
 from geode.loop.conversation import Conversation, host_message
 from tests.doubles.wire import problems

@@ -24,7 +24,7 @@ from geode.hooks.points import (
     ToolEnded,
     Withhold,
 )
-from geode.llm.errors import TransientError
+from geode.llm.errors import LLMError
 from geode.loop.turn import TurnStop
 from geode.loop.verify import CompletionResult, CompletionView
 from geode.redaction import Redactor
@@ -127,7 +127,7 @@ async def test_nothing_that_a_session_writes_holds_a_canary(opened: SessionOpene
     tools = env_tools()
     everything = calls(*[(f"c{n}", spec.name, "{}") for n, spec in enumerate(tools)])
     bench, model = opened(
-        [everything, TransientError(f"401 with headers {ECHO}"), says("done")],
+        [everything, LLMError(f"401 with headers {ECHO}"), says("done")],
         *tools,
         hooks=[Quoting().hook],
         redactor=Redactor.of_environment(ENVIRONMENT),

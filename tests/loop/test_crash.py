@@ -17,7 +17,8 @@ import pytest
 
 from geode.clock import ManualClock
 from geode.hooks.points import HookEvent, HookPoint, Pass
-from geode.llm.messages import ModelResponse, Origin, StopReason, TextBlock, ToolResult, ToolUse, Usage
+from geode.llm.messages import ModelResponse, Origin, StopReason, TextBlock, ToolResult, ToolUse
+from geode.llm.usage import Usage
 from geode.loop.turn import TurnResult, TurnStop
 from geode.loop.verify import CheckOutcome, CompletionResult, CompletionView
 from geode.records.receipts import ReceiptState

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, ToolUse, Usage, encode_message
+from geode.llm.messages import Message, Origin, Speaker, TextBlock, ToolResult, ToolUse, encode_message
+from geode.llm.usage import Usage
 from geode.records.checkpoint import Progress, SessionCheckpoint, StoredSession
 from geode.records.cognitive import CognitiveState, PlanStep
 from geode.records.database import RecordDamaged, RecordError, RecordNewer
