@@ -61,7 +61,7 @@ calibrate: setup
 	$(BIN)/geode gate calibrate --root .geode-calibrate --drift 1 --heavy-tails
 	PYTHONPATH=. $(BIN)/python benchmarks/error_rates.py --sweeps 4000
 
-# Every point of persistence x every fault x SEEDS seeds (about 15 s of CPU a seed), and a control for each invariant.
+# Every point of persistence x every fault x SEEDS seeds (about 20 s of CPU a seed), and a control for each invariant.
 SEEDS ?= 20
 crash: setup
 	$(BIN)/python -m tests.crash.matrix --seeds $(SEEDS) --jobs 2

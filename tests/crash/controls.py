@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from geode.clock import rfc3339
-from geode.executor.executor import Place
+from geode.executor import executor
+from geode.executor.call import Place
 from geode.llm.messages import Message
 from geode.loop.agentic_loop import AgenticLoop
 from geode.loop.conversation import Conversation
@@ -17,6 +18,7 @@ from geode.records import checkpoint, jsonl
 from geode.records.checkpoint import SessionCheckpoint
 from geode.records.receipts import EffectReceiptStore
 from geode.tools.environment import LocalEnvironment
+from tests.crash.script import SERVED_TOOL
 
 
 def forgets_what_it_acknowledged() -> None:
@@ -41,6 +43,18 @@ def runs_a_lost_batch_again() -> None:
         return await take_up(self)
 
     AgenticLoop._take_up = again  # type: ignore[method-assign]
+
+
+def calls_a_server_again() -> None:
+    """2, as the server counts it: each of its calls is made once more."""
+    dispatch = executor.dispatch
+
+    async def twice(spec: Any, arguments: Any) -> Any:
+        if spec.name == SERVED_TOOL:
+            await dispatch(spec, arguments)
+        return await dispatch(spec, arguments)
+
+    executor.dispatch = twice  # type: ignore[attr-defined]
 
 
 def takes_an_open_effect_for_failed() -> None:
@@ -109,6 +123,7 @@ def notes_each_opening_in_a_receipt() -> None:
 CONTROLS: Mapping[str, tuple[str, Callable[[], None]]] = {
     "forgets what it acknowledged": ("1", forgets_what_it_acknowledged),
     "runs a lost batch again": ("2", runs_a_lost_batch_again),
+    "calls a server again": ("2", calls_a_server_again),
     "takes an open effect for failed": ("3", takes_an_open_effect_for_failed),
     "goes on with an open batch": ("4", goes_on_with_an_open_batch),
     "counts the timeline anew": ("5", counts_the_timeline_anew),

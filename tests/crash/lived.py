@@ -5,10 +5,10 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from geode.config.paths import StateRoot
 from geode.config.settings import Settings
@@ -17,17 +17,20 @@ from geode.executor.policy import Mode
 from geode.hooks.library import HookFactory
 from geode.hooks.points import HookEvent, HookPoint, Pass
 from geode.llm.messages import Origin, TextBlock
+from geode.loop.turn import TurnResult
 from geode.records.database import Database, Durability, RecordError, RecordLocked
 from geode.records.folder import SessionFolder
 from geode.scaffold import HookChoice
 from geode.serve.services import Session, SharedServices
 from tests.crash.points import At, Fault, Point, kill, terminate
 from tests.crash.script import PROMPT, SCAFFOLD, Judge, Walker
+from tests.crash.served import offered
 from tests.doubles.hooks import ScriptedHook
 from tests.doubles.wire import problems
 
 ACKNOWLEDGED = "acknowledged.jsonl"
 REPORT = "report.json"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +40,21 @@ class Home:
     path: Path
 
     @property
+    def root(self) -> StateRoot:
+        return StateRoot(self.path / "root")
+
+    @property
     def session(self) -> Path:
-        return self.path / "root" / "sessions" / "s"
+        return self.root.sessions / "s"
 
     @property
     def workspace(self) -> Path:
         return self.path / "workspace"
+
+    @property
+    def served(self) -> bool:
+        """Whether the session has the tool of an MCP server."""
+        return self.root.mcp_settings.exists()
 
     def acknowledge(self, body: str) -> None:
         """Note a message that was told to be stored. One write, so that no fault tears it."""
@@ -64,59 +76,71 @@ class Recovery:
 
 def first_life(home: Home, seed: int, repairs: int, at: At) -> None:
     """Begin the session and play its prompt. It ends however the fault at a point lets it end."""
-    model, services = Walker(seed, at), _services(home, at)
-    session = services.create_session(
-        mode=Mode.EXPERIMENT,
-        scaffold=SCAFFOLD.model_copy(update={"hooks": (HookChoice(name="watch"),)}),
-        model=Walker.model,
-        workspace=home.workspace,
-        folder=home.session,
-        adapter=model,
-        judges=[Judge(repairs, at)],
-        observers=[_rows(at)],
-    )
-    _watch(session, home, at)
-    try:
-        _run(lambda: session.arun(PROMPT), at)
-        at(Point.DELIVERED)
-    finally:
-        session.close()
+
+    async def life() -> None:
+        async with offered(home.root, home.path, at) as extra_tools:
+            session = _services(home, at).create_session(
+                mode=Mode.EXPERIMENT,
+                scaffold=SCAFFOLD.model_copy(update={"hooks": (HookChoice(name="watch"),)}),
+                model=Walker.model,
+                workspace=home.workspace,
+                folder=home.session,
+                adapter=Walker(seed, at, served=home.served),
+                extra_tools=extra_tools,
+                judges=[Judge(repairs, at)],
+                observers=[_rows(at)],
+            )
+            _watch(session, home, at)
+            try:
+                await session.arun(PROMPT)
+                at(Point.DELIVERED)
+            finally:
+                session.close()
+
+    _run(life)
 
 
 def next_life(home: Home, seed: int, repairs: int, at: At) -> Recovery:
     """Open the session again as an operator would, and go on with it to its end."""
     began = time.monotonic()
-    model, stop, verified, problem = Walker(seed, at), "", False, ""
+    model, problem, result = Walker(seed, at, served=home.served), "", None
     try:
-        session = _services(home, at).reopen_session(
-            home.session, home.workspace, adapter=model, judges=[Judge(repairs, at)], observers=[_rows(at)]
-        )
-        _watch(session, home, at)
-        try:
-            has_prompt = any(
-                isinstance(block, TextBlock) and block.origin is Origin.USER
-                for message in session.loop.messages
-                for block in message.blocks
-            )
-            if session.loop.unfinished:
-                result = _run(session.aresume, at)
-                stop, verified = result.stop.value, result.verified
-            elif not has_prompt:
-                result = _run(lambda: session.arun(PROMPT), at)
-                stop, verified = result.stop.value, result.verified
-        finally:
-            session.close()
+        result = _run(lambda: _gone_on(home, model, repairs, at))
     except (RecordError, ValueError, OSError) as error:
         problem = f"{type(error).__name__}: {error}"
     refusals = [refusal for asked in model.asked for refusal in problems(asked.messages)]
     return Recovery(
         passed={point.value: times for point, times in at.passed.items()},
         refusals=tuple(refusals),
-        stop=stop,
-        verified=verified,
+        stop=result.stop.value if result else "",
+        verified=result.verified if result else False,
         problem=problem,
         seconds=time.monotonic() - began,
     )
+
+
+async def _gone_on(home: Home, model: Walker, repairs: int, at: At) -> TurnResult | None:
+    async with offered(home.root, home.path, at) as extra_tools:
+        session = _services(home, at).reopen_session(
+            home.session,
+            home.workspace,
+            adapter=model,
+            extra_tools=extra_tools,
+            judges=[Judge(repairs, at)],
+            observers=[_rows(at)],
+        )
+        _watch(session, home, at)
+        try:
+            if session.loop.unfinished:
+                return await session.aresume()
+            has_prompt = any(
+                isinstance(block, TextBlock) and block.origin is Origin.USER
+                for message in session.loop.messages
+                for block in message.blocks
+            )
+            return None if has_prompt else await session.arun(PROMPT)
+        finally:
+            session.close()
 
 
 def fault_act(fault: Fault, home: Home) -> Callable[[], None]:
@@ -147,12 +171,12 @@ def _services(home: Home, at: At) -> SharedServices:
         return Pass()
 
     watch: HookFactory = lambda _: ScriptedHook(HookPoint.USER_PROMPT_SUBMIT, decide=decide, name="watch")  # noqa: E731
-    settings = Settings(root=StateRoot(home.path / "root"), tracking_uri=None, environment={})
+    settings = Settings(root=home.root, tracking_uri=None, environment={})
     return SharedServices(settings, hooks={"watch": watch})
 
 
-def _run(life: Callable[[], Any], at: At) -> Any:
-    async def main() -> Any:
+def _run(life: Callable[[], Coroutine[None, None, T]]) -> T:
+    async def main() -> T:
         task = asyncio.current_task()
         assert task is not None
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -23,38 +23,38 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from geode.clock import SystemClock
-from geode.llm.messages import encode_message
-from geode.records.checkpoint import SessionCheckpoint, StoredSession
-from geode.records.folder import SessionFolder
-from geode.records.receipts import EffectReceipt, EffectReceiptStore, ReceiptState
-from geode.records.timeline import read_timeline
 from tests.crash.controls import CONTROLS
-from tests.crash.lived import ACKNOWLEDGED, REPORT, Home, fault_act, first_life, next_life, write_report
+from tests.crash.judged import judge, stored_state
+from tests.crash.lived import REPORT, Home, fault_act, first_life, next_life, write_report
 from tests.crash.points import At, Fault, Point, kill
-from tests.crash.script import EFFECTS, NOTES, instructions
-from tests.doubles.wire import problems
+from tests.crash.script import NOTES
+from tests.crash.served import install
 
 LIFE_LIMIT_S = 10.0
 _LEFT_BEHIND_S = 2.0
 _PR_SET_CHILD_SUBREAPER = 36
-REPAIRS_ALLOWED = 2
+# Every point x fault has the server at one seed of five, since a run with it costs twice as much.
+SERVED_EVERY = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One run of the matrix. `again` is how many points the going-on passes before it is killed, too; 0 is never."""
+    """One run of the matrix. `again` is how many points the going-on passes before it is killed, too; 0 is never.
+
+    `served` says whether the script has the tool of an MCP server.
+    """
 
     point: Point
     fault: Fault
     seed: int
     passing: int
     again: int = 0
+    served: bool = False
 
     @property
     def repairs(self) -> int:
-        """How many repairs the judge asks for: one, or without end."""
-        return 1 if self.seed % 2 else 9
+        """How many repairs the judge asks for."""
+        return _repairs(self.seed)
 
 
 @dataclass(slots=True)
@@ -98,14 +98,14 @@ def forked(life: Callable[[], None], limit_s: float = LIFE_LIMIT_S) -> int | Non
     return None
 
 
-def passings(seed: int, repairs: int) -> Counter[Point]:
+def passings(seed: int, *, served: bool) -> Counter[Point]:
     """Return how often an undisturbed session passes each point."""
     with tempfile.TemporaryDirectory(prefix="geode-crash-") as name:
-        home = _new_home(Path(name))
+        home = _new_home(Path(name), served=served)
 
         def life() -> None:
             at = At()
-            first_life(home, seed, repairs, at)
+            first_life(home, seed, _repairs(seed), at)
             (home.path / "passed.json").write_text(json.dumps(at.passed))
 
         if forked(life) != 0:
@@ -114,23 +114,35 @@ def passings(seed: int, repairs: int) -> Counter[Point]:
         return Counter({Point(point): times for point, times in passed.items()})
 
 
+def _repairs(seed: int) -> int:
+    """How many repairs the judge asks for: one, or without end."""
+    return 1 if seed % 2 else 9
+
+
+def is_served(point: Point, fault: Fault, seed: int) -> bool:
+    """Whether the script of this run has the tool of an MCP server: at its own point always, else at some seeds."""
+    cell = list(Point).index(point) + list(Fault).index(fault)
+    return point is Point.SERVER_CALLED or (seed + cell) % SERVED_EVERY == 0
+
+
 def cases(seeds: Sequence[int], points: Sequence[Point], faults: Sequence[Fault]) -> Iterator[Case]:
     """Yield every point x fault x seed. Which passing of the point, and whether it dies twice, is the seed's draw."""
     for seed in seeds:
-        passed = passings(seed, 1 if seed % 2 else 9)
-        for point in points:
-            for fault in faults:
-                draw = random.Random(f"{seed}/{point}/{fault}")
-                again = draw.randint(1, 60) if draw.random() < 0.5 else 0
-                yield Case(
-                    point=point, fault=fault, seed=seed, passing=draw.randint(1, max(1, passed[point])), again=again
-                )
+        passed = {served: passings(seed, served=served) for served in (False, True)}
+        for point, fault in itertools.product(points, faults):
+            served = is_served(point, fault, seed)
+            times = passed[served][point]
+            if not times:
+                raise AssertionError(f"the session of seed {seed} does not come by {point}, so nothing would break it")
+            draw = random.Random(f"{seed}/{point}/{fault}")
+            again = draw.randint(1, 60) if draw.random() < 0.5 else 0
+            yield Case(point=point, fault=fault, seed=seed, passing=draw.randint(1, times), again=again, served=served)
 
 
 def play(case: Case, sabotage: Callable[[], None] = lambda: None) -> tuple[list[str], int, int]:
     """Play one case; return what of the invariants is broken, and how many effects there were and are uncertain."""
     with tempfile.TemporaryDirectory(prefix="geode-crash-") as name:
-        home = _new_home(Path(name))
+        home = _new_home(Path(name), served=case.served)
 
         def broken() -> None:
             sabotage()
@@ -157,21 +169,25 @@ def play(case: Case, sabotage: Callable[[], None] = lambda: None) -> tuple[list[
         if case.again and forked(dies_again) is None:
             found.append("8: the second life does not end")
         first = _report(home, forked(goes_on))
-        before = _state(home)
+        before = stored_state(home)
         found += [f"going on: {problem}" for problem in first]
         again = _report(home, forked(goes_on))
         found += [f"8: going on twice: {problem}" for problem in again]
-        if _state(home) != before:
+        if stored_state(home) != before:
             found.append("8: going on a second time changes the records")
-        invariants, effects, uncertain = _judge(home)
+        invariants, effects, uncertain = judge(home)
+        if case.point is Point.SERVER_CALLED and case.fault in (Fault.SIGKILL, Fault.SIGTERM) and not uncertain:
+            found.append("3: the server's call that was under way is not listed as uncertain")
         return found + invariants + _left_behind(), effects, uncertain
 
 
-def _new_home(path: Path) -> Home:
+def _new_home(path: Path, *, served: bool) -> Home:
     home = Home(path=path)
     home.workspace.mkdir()
     home.session.parent.mkdir(parents=True)
     (home.workspace / "notes.txt").write_text(NOTES)
+    if served:
+        install(home.root, home.path)
     return home
 
 
@@ -185,89 +201,6 @@ def _report(home: Home, code: int | None) -> list[str]:
     if report["problem"]:
         found.append(f"it cannot go on: {report['problem']}")
     return found
-
-
-def _state(home: Home) -> object:
-    stored, receipts = _read(home)
-    return stored.messages, stored.guards, stored.cognitive, [(r.key, r.state, r.note) for r in receipts]
-
-
-def _read(home: Home) -> tuple[StoredSession, Sequence[EffectReceipt]]:
-    folder = SessionFolder(home.session)
-    session_id = folder.read_state()["session_id"]
-    checkpoint = SessionCheckpoint.open(folder.checkpoint, str(session_id))
-    try:
-        stored = checkpoint.load()
-    finally:
-        checkpoint.close()
-    store = EffectReceiptStore.open(folder.receipts, SystemClock())
-    try:
-        return stored, store.all()
-    finally:
-        store.close()
-
-
-def _judge(home: Home) -> tuple[list[str], int, int]:
-    """Hold the records against what happened outside of them."""
-    found: list[str] = []
-    stored, receipts = _read(home)
-    messages = stored.messages
-    bodies = [encode_message(message) for message in messages]
-    acknowledged = [json.loads(line) for line in _lines(home.path / ACKNOWLEDGED)]
-    for body in acknowledged:
-        if bodies.count(body) != acknowledged.count(body):
-            found.append(f"1: acknowledged {acknowledged.count(body)} times, stored {bodies.count(body)}: {body[:80]}")
-            break
-    effects = _effects(home)
-    twice = [effect for effect, times in effects.items() if times > 1]
-    if twice:
-        found.append(f"2: executed twice: {', '.join(twice)}")
-    by_effect = {name: receipt for receipt in receipts if (name := _effect_of(receipt))}
-    known = {ReceiptState.SUCCEEDED, ReceiptState.UNCERTAIN}
-    for effect in effects:
-        receipt = by_effect.get(effect)
-        if receipt is None or receipt.state not in known:
-            found.append(f"3: {effect} happened, and its receipt says {receipt.state if receipt else 'nothing'}")
-    for effect, receipt in by_effect.items():
-        if receipt.state is ReceiptState.SUCCEEDED and effect not in effects:
-            found.append(f"3: the receipt of {effect} says succeeded, and it did not happen")
-        if receipt.state in (ReceiptState.ADMITTED, ReceiptState.STARTED):
-            found.append(f"3: the receipt of {effect} is left {receipt.state}")
-    found += [f"4: the stored history: {problem}" for problem in problems(messages, is_request=False)]
-    lines = list(read_timeline(SessionFolder(home.session).timeline))
-    numbers = [line["seq"] for line in lines if line["seq"] is not None]
-    if numbers != list(range(1, len(numbers) + 1)) or len(lines) - len(numbers) > 1:
-        found.append(f"5: the timeline's numbers are {numbers[:3]}...{numbers[-3:]}, {len(lines) - len(numbers)} torn")
-    if instructions(messages) > REPAIRS_ALLOWED:
-        found.append(f"6: {instructions(messages)} repairs of {REPAIRS_ALLOWED}")
-    if (home.path / "second_owner").exists():
-        found.append("7: " + (home.path / "second_owner").read_text())
-    return found, len(effects), sum(receipt.state is ReceiptState.UNCERTAIN for receipt in receipts)
-
-
-def _effects(home: Home) -> Counter[str]:
-    """Return what really happened, by looking at the workspace alone."""
-    seen = Counter(_lines(home.workspace / EFFECTS))
-    seen.update(path.read_text() for path in (home.workspace / "made").glob("*.txt"))
-    notes = (home.workspace / "notes.txt").read_text()
-    seen.update(line.split(" done]")[0].strip("[") for line in notes.splitlines() if line.endswith(" done]"))
-    return seen
-
-
-def _effect_of(receipt: EffectReceipt) -> str:
-    arguments = json.loads(receipt.arguments)
-    match receipt.tool:
-        case "shell":
-            return str(arguments["command"]).split(" ")[1]
-        case "write_file":
-            return str(arguments["content"])
-        case "edit_file":
-            return str(arguments["old"]).strip("[]")
-    return ""
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def _left_behind() -> list[str]:

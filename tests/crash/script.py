@@ -1,4 +1,7 @@
-"""The session that is broken: twelve rounds of real tools, some repairs, and a model that goes by history alone."""
+"""The session that is broken: twelve rounds of real tools, some repairs, and a model that goes by history alone.
+
+A session that is *served* has the tool of an MCP server beside its own.
+"""
 
 import json
 import random
@@ -8,6 +11,7 @@ from geode.llm.messages import Message, ModelResponse, Origin, Speaker, StepSnap
 from geode.loop.verify import CheckOutcome, CompletionResult, CompletionView
 from geode.scaffold import RepairBudget, Scaffold, ToolChoice, ToolPlan
 from tests.crash.points import At, Point
+from tests.crash.server import SERVER, TOOL
 from tests.doubles.models import calls, says
 
 ROUNDS = 12
@@ -15,6 +19,7 @@ PROMPT = "Do the twelve steps."
 PREAMBLE = "Not accepted yet."
 EFFECTS = "effects.log"
 TOOLS = ("list_files", "write_file", "edit_file", "shell")
+SERVED_TOOL = f"{SERVER}__{TOOL}"
 SCAFFOLD = Scaffold(
     tools=ToolPlan(tools=tuple(ToolChoice(name=name) for name in TOOLS)), repair=RepairBudget(preamble=PREAMBLE)
 )
@@ -31,13 +36,11 @@ class Step:
     effect: str = ""
 
 
-def steps(seed: int, number: int) -> tuple[Step, ...]:
+def steps(seed: int, number: int, *, served: bool) -> tuple[Step, ...]:
     """Return the calls of round `number`, one to three of them."""
     draw = random.Random(f"{seed}/{number}")
-    return tuple(
-        _step(draw.choice(("write", "edit", "shell", "shell", "look")), f"{number}.{place}")
-        for place in range(draw.choice((1, 1, 2, 3)))
-    )
+    kinds = ("write", "edit", "shell", "shell", "look", *(("server", "server") if served else ()))
+    return tuple(_step(draw.choice(kinds), f"{number}.{place}") for place in range(draw.choice((1, 1, 2, 3))))
 
 
 def _step(kind: str, effect: str) -> Step:
@@ -48,6 +51,8 @@ def _step(kind: str, effect: str) -> Step:
             return Step("edit_file", {"path": "notes.txt", "old": f"[{effect}]", "new": f"[{effect} done]"}, effect)
         case "shell":
             return Step("shell", {"command": f"echo {effect} >> {EFFECTS}"}, effect)
+        case "server":
+            return Step(SERVED_TOOL, {"mark": effect}, effect)
     return Step("list_files", {"path": "."})
 
 
@@ -60,8 +65,8 @@ class Walker:
 
     model = "simulated/walker"
 
-    def __init__(self, seed: int, at: At) -> None:
-        self._seed, self._at = seed, at
+    def __init__(self, seed: int, at: At, *, served: bool) -> None:
+        self._seed, self._at, self._served = seed, at, served
         self.asked: list[StepSnapshot] = []
 
     async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
@@ -73,7 +78,7 @@ class Walker:
         if number < ROUNDS:
             uses = [
                 (f"c{number}_{place}", step.tool, json.dumps(step.arguments))
-                for place, step in enumerate(steps(self._seed, number))
+                for place, step in enumerate(steps(self._seed, number, served=self._served))
             ]
             reply = calls(*uses)
         await self._at.later(Point.REPLY_COMPLETE)
