@@ -14,7 +14,7 @@ _REFUSED = 2
 _SHOWN_CHARS = 100
 
 _ROOT = typer.Option(None, "--root", help="The state root; by default GEODE_HOME, or ~/.geode.")
-_SESSION = typer.Argument(..., help="The session, or the beginning of its name.")
+_SESSION = typer.Argument(..., help="The session, or the beginning of its name; last is the newest.")
 _EFFECT = typer.Argument(..., help="The effect as `geode effects ls` names it: ROUND/CALL.")
 
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_effects(
-    session: str = typer.Argument("", help="A session, or the beginning of its name; by default all of them."),
+    session: str = typer.Argument("", help="A session, the beginning of its name, or last; by default all of them."),
     everything: bool = typer.Option(False, "--all", help="Also the effects whose end is known."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     root: Path = _ROOT,

@@ -1,16 +1,19 @@
 """`geode sessions`: what was, and going on with what a dead process left."""
 
+import json
 from pathlib import Path
 
 import typer
 
+_SESSION = typer.Argument(..., help="The session, or the beginning of its name; last is the newest.")
 _ROOT = typer.Option(None, "--root", help="The state root; by default GEODE_HOME, or ~/.geode.")
 
 
 def register(app: typer.Typer) -> None:
     """Add `sessions`."""
-    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List sessions, and resume one.")
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List and show sessions, and resume one.")
     group.command("ls", epilog="Example:  geode sessions ls")(list_sessions)
+    group.command("show", epilog="Example:  geode sessions show last")(show)
     group.command("resume", epilog="Example:  geode sessions resume 01JZ --workspace .")(resume)
     app.add_typer(group, name="sessions")
 
@@ -35,8 +38,43 @@ def list_sessions(root: Path = _ROOT) -> None:
     raise typer.Exit(code)
 
 
+def show(
+    session: str = _SESSION,
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    root: Path = _ROOT,
+) -> None:
+    """Show what a session did, what of it is open, and the command to type next. Nothing is changed.
+
+    One that runs is shown by its timeline, a damaged one as far as it can be read. Exit code 1: nothing can be shown.
+    """
+    from geode.cli.failure import fail
+    from geode.cli.session_shown import lines, report_to_json
+    from geode.cli.shown import shown
+    from geode.cli.state import session_folder, settings_of
+    from geode.clock import SystemClock
+    from geode.records.folder import SessionFolder
+    from geode.records.report import NothingOnRecord, read_report
+    from geode.redaction import Redactor
+
+    settings = settings_of(root)
+    folder = session_folder(settings.root.sessions, session)
+    try:
+        report = read_report(SessionFolder(folder), SystemClock())
+    except NothingOnRecord as reason:
+        fail(f"nothing of session {folder.name} can be shown: {reason}")
+    # Messages are stored as they were said, keys and all.
+    clean = Redactor.of_environment(dict(settings.environment)).redact
+    if as_json:
+        typer.echo(clean(json.dumps(report_to_json(report), ensure_ascii=False, indent=1)))
+        return
+    for problem in report.problems:
+        typer.echo(f"geode: {problem}", err=True)
+    for line in lines(report):
+        typer.echo("\n".join(shown(clean(line)).lines))
+
+
 def resume(
-    session: str = typer.Argument(..., help="The session, or the beginning of its name."),
+    session: str = _SESSION,
     workspace: Path = typer.Option(Path(), help="The folder that the session works in."),
     root: Path = _ROOT,
 ) -> None:

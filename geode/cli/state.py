@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 _REFUSED = 2
 _SHOWN = 10
+LAST = "last"
+"""How a command is told to take the newest session."""
 
 
 def settings_of(root: Path | None) -> "Settings":
@@ -23,9 +25,10 @@ def settings_of(root: Path | None) -> "Settings":
 
 
 def session_folder(sessions: Path, wanted: str) -> Path:
-    """Return the folder of the session whose name begins with `wanted`, or end the command."""
+    """Return the folder of the session whose name begins with `wanted`, or of the newest, or end the command."""
+    # A name is a ULID, so that the newest is the last one.
     names = sorted(entry.name for entry in sessions.iterdir() if entry.is_dir()) if sessions.is_dir() else []
-    found = [name for name in names if wanted and name.startswith(wanted)]
+    found = names[-1:] if wanted == LAST else [name for name in names if wanted and name.startswith(wanted)]
     if not found:
         fail(f"no session under {sessions} begins with {wanted!r}; geode sessions ls names them", _REFUSED)
     if len(found) > 1:

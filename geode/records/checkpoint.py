@@ -107,6 +107,15 @@ class StoredSession:
     cognitive: CognitiveState = field(default_factory=CognitiveState)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedMessage:
+    """A stored message, and where in the session it was said."""
+
+    turn: int
+    round: int
+    message: Message
+
+
 class SessionCheckpoint:
     """The durable conversation, counters, guards and cognitive state of one session.
 
@@ -119,8 +128,8 @@ class SessionCheckpoint:
         self._next: int = database.rows("SELECT coalesce(max(seq), 0) + 1 FROM messages")[0][0]
 
     @classmethod
-    def open(cls, path: Path, session_id: str, durability: Durability = Durability.PROCESS) -> Self:
-        """Open or create the checkpoint of `session_id`.
+    def open(cls, path: Path, session_id: str | None, durability: Durability = Durability.PROCESS) -> Self:
+        """Open or create the checkpoint of `session_id`; None opens what there is, whosever it is.
 
         Raises:
             RecordError: if the file is locked, damaged, newer, or another session's.
@@ -128,6 +137,8 @@ class SessionCheckpoint:
         database = Database(path, _MIGRATIONS, durability)
         try:
             stored: dict[str, str] = dict(database.rows("SELECT key, value FROM meta"))
+            if not stored and session_id is None:
+                raise RecordDamaged(f"{path} is empty; restore it from a copy, or start a new session")
             if not stored:
                 with database.write() as connection:
                     connection.executemany(
@@ -137,7 +148,7 @@ class SessionCheckpoint:
                 raise RecordNewer(
                     f"{path} has schema {stored.get('schema')!r}, this version reads {SESSION_SCHEMA!r}; upgrade GEODE"
                 )
-            elif stored.get("session_id") != session_id:
+            elif session_id not in (None, stored.get("session_id")):
                 raise RecordError(f"{path} belongs to session {stored.get('session_id')}, not to {session_id}")
         except BaseException:
             database.close()
@@ -160,11 +171,21 @@ class SessionCheckpoint:
                 cognitive=CognitiveState.model_validate_json(state.get("cognitive", "{}")),
             )
         except (ValueError, TypeError) as error:
-            raise RecordDamaged(
-                f"{self._db.path} holds a record that cannot be read ({error}); keep it, and start a new session"
-            ) from error
+            raise self._damaged(error) from error
         self._saved = state
         return stored
+
+    def placed_messages(self) -> tuple[PlacedMessage, ...]:
+        """Return the conversation with where each message was said.
+
+        Raises:
+            RecordError: as `load` does.
+        """
+        rows = self._db.rows("SELECT turn, round, body FROM messages ORDER BY seq")
+        try:
+            return tuple(PlacedMessage(turn=t, round=r, message=decode_message(body)) for t, r, body in rows)
+        except ValueError as error:
+            raise self._damaged(error) from error
 
     def save_messages(
         self, bodies: Sequence[str], progress: Progress, guards: Guards, cognitive: CognitiveState
@@ -183,6 +204,11 @@ class SessionCheckpoint:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    def _damaged(self, error: Exception) -> RecordDamaged:
+        return RecordDamaged(
+            f"{self._db.path} holds a record that cannot be read ({error}); keep it, and start a new session"
+        )
 
     def _save(
         self, bodies: Sequence[str], progress: Progress, state: Mapping[str, str], batch: tuple[str, int] | None = None

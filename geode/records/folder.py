@@ -41,6 +41,11 @@ class SessionFolder:
         """JSON: what the session is, and its status."""
         return self.path / "state.json"
 
+    @property
+    def children(self) -> Path:
+        """The records of the sessions of sub-agents, a folder each."""
+        return self.path / "children"
+
     def write_state(self, body: dict[str, JsonValue]) -> None:
         """Replace the status file atomically."""
         write_atomically(self.state, json.dumps({"schema": STATE_SCHEMA, **body}, ensure_ascii=False, indent=1))

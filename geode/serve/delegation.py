@@ -20,9 +20,6 @@ from geode.tools.spec import ToolFailed
 DEPTH_MAX = 3
 """How deep sub-agents may delegate: a fourth one has nobody below it."""
 
-CHILDREN = "children"
-"""The folder of a session's record that holds those of its children."""
-
 
 def child_scaffold(parent: Scaffold, contract: SubAgentContract, depth: int) -> Scaffold:
     """Return what a child at `depth` (1 below the root) is: its parent's, less what its contract does not name.
@@ -95,7 +92,7 @@ class ChildSessions:
             return None
 
     def _of(self, child: str) -> SessionFolder:
-        return SessionFolder(self._folder.path / CHILDREN / child)
+        return SessionFolder(self._folder.children / child)
 
     def _account(self, child: str, contract: SubAgentContract, result: TurnResult | None) -> None:
         end = "was stopped"
