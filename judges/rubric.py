@@ -25,12 +25,30 @@ class Tier(StrEnum):
     INFO = "info"
 
 
+class Scale(StrEnum):
+    """What kind of answer a dimension takes."""
+
+    SCORE = "score"
+    """How much: ordered values from `lowest` to `highest`."""
+    FLAG = "flag"
+    """Whether: 0 is no, 1 is yes."""
+    CHOICE = "choice"
+    """Which: one of `labels`, each with the value that it stands for; one without a value abstains."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Label(_Part):
+    """An answer to a choice: what it means, and its value in the dimension's range; None abstains."""
+
+    text: Annotated[str, Field(min_length=1)]
+    value: float | None
+
+
 class Dimension(_Part):
-    """One thing that is judged, on whole numbers from `lowest` to `highest`, both included.
+    """One thing that is judged, in values from `lowest` to `highest`, both included.
 
     `anchors` say what single values look like; the two ends should have one.
     """
@@ -38,11 +56,13 @@ class Dimension(_Part):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
     question: Annotated[str, Field(min_length=1)]
     direction: Direction
+    scale: Scale = Scale.SCORE
     lowest: int = 1
     highest: int = 10
     tier: Tier = Tier.AUXILIARY
     weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     anchors: dict[int, str] = {}
+    labels: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")], Label] = {}
 
     @model_validator(mode="after")
     def _range_holds(self) -> Self:
@@ -52,6 +72,19 @@ class Dimension(_Part):
             raise ValueError(f"{self.name}: the anchor {outside[0]} is outside {self.lowest} to {self.highest}")
         if self.tier is Tier.INFO and self.weight:
             raise ValueError(f"{self.name}: an info dimension has no weight, but this one has {self.weight:g}")
+        return self
+
+    @model_validator(mode="after")
+    def _scale_holds(self) -> Self:
+        if self.scale is Scale.FLAG and (self.lowest, self.highest) != (0, 1):
+            raise ValueError(f"{self.name}: a flag runs from 0 to 1, not from {self.lowest} to {self.highest}")
+        if bool(self.labels) != (self.scale is Scale.CHOICE):
+            raise ValueError(f"{self.name}: a choice needs labels, and nothing else has them")
+        values = {name: label.value for name, label in self.labels.items() if label.value is not None}
+        if outside := [n for n, value in values.items() if not self.lowest <= value <= self.highest]:
+            raise ValueError(f"{self.name}: the label {outside[0]!r} is outside {self.lowest} to {self.highest}")
+        if self.labels and (len(values) < 2 or len(values) == len(self.labels)):
+            raise ValueError(f"{self.name}: a choice needs two labels with a value, and one without for 'cannot tell'")
         return self
 
     def normalised(self, value: float) -> float:

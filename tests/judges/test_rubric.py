@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from judges.judgment import NoValue, Unscored, Value, judge_reply
+from judges.judgment import NoValue, Unscored, Value, entries_of
 from judges.rubric import Dimension, Direction, Rubric, RubricError, Tier, load_rubric
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "rubric"
@@ -38,7 +38,7 @@ def test_a_value_outside_its_range_is_refused_by_name(value: float) -> None:
 @pytest.mark.parametrize("given_", ["7", "8/10", True, None, math.nan, [7]])
 def test_what_is_no_number_is_unscored(given_: JsonValue) -> None:
     """CASEBOOK R50: no verdict must not become the minimum, and `true` is not 1."""
-    entry = judge_reply("test", RUBRIC, {"risk": given_}).dimensions["risk"]
+    entry = entries_of(RUBRIC, {"risk": given_})["risk"]
     assert isinstance(entry, NoValue)
     assert entry.reason is Unscored.PARSE_FAILURE
 
@@ -46,7 +46,7 @@ def test_what_is_no_number_is_unscored(given_: JsonValue) -> None:
 @given(st.floats(allow_nan=False))
 def test_a_value_is_kept_or_refused_but_never_moved(value: float) -> None:
     """CASEBOOK R50: 11 on a scale to 10 is not 10."""
-    entry = judge_reply("test", RUBRIC, {"risk": value}).dimensions["risk"]
+    entry = entries_of(RUBRIC, {"risk": value})["risk"]
     if 1 <= value <= 10:
         assert isinstance(entry, Value)
         assert entry.value == value
@@ -57,9 +57,7 @@ def test_a_value_is_kept_or_refused_but_never_moved(value: float) -> None:
 
 def test_a_dimension_that_the_judge_left_out_is_missing_and_not_best() -> None:
     """The archived fitness took a missing dimension for a perfect one."""
-    judgment = judge_reply("test", RUBRIC, {"other": 3})
-    assert judgment.dimensions["risk"] == NoValue(reason=Unscored.MISSING)
-    assert judgment.scored == {}
+    assert entries_of(RUBRIC, {"other": 3}) == {"risk": NoValue(reason=Unscored.MISSING)}
 
 
 @pytest.mark.parametrize(
@@ -70,6 +68,18 @@ def test_a_dimension_that_the_judge_left_out_is_missing_and_not_best() -> None:
         ("name: x\ndimensions: [{name: a, question: q, direction: up}]", "dimensions.0.direction"),
         ("name: x\ndimensions: [{name: a, question: q, direction: lower, lowest: 5, highest: 5}]", "is empty"),
         ("name: x\ndimensions: [{name: a, question: q, direction: lower, anchors: {99: far}}]", "anchor 99"),
+        ("name: x\ndimensions: [{name: a, question: q, direction: lower, scale: flag}]", "a flag runs from 0 to 1"),
+        ("name: x\ndimensions: [{name: a, question: q, direction: lower, scale: choice}]", "a choice needs labels"),
+        (
+            "name: x\ndimensions: [{name: a, question: q, direction: lower, scale: choice,"
+            " labels: {b: {text: b, value: 99}, c: {text: c, value: 1}, d: {text: d, value: null}}}]",
+            "the label 'b' is outside",
+        ),
+        (
+            "name: x\ndimensions: [{name: a, question: q, direction: lower, scale: choice,"
+            " labels: {b: {text: b, value: 2}, c: {text: c, value: 1}}}]",
+            "one without for 'cannot tell'",
+        ),
     ],
 )
 def test_a_bad_rubric_file_is_refused_by_name_and_place(tmp_path: Path, text: str, said: str) -> None:
