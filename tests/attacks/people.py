@@ -5,7 +5,7 @@ from collections.abc import Callable
 from geode.cli.approve import _pages
 from geode.executor.approval import Approval, ApprovalRequest
 from geode.executor.policy import Mode
-from tests.attacks.records import Phrase
+from tests.attacks.records import Phrase, Setting
 
 _COLUMNS, _ROWS = 160, 10_000
 
@@ -30,7 +30,9 @@ class Person:
             self._meanwhile()
         self.questions.append(shown)
         level = request.level.name.lower()
-        if request.reason != f"{request.tool} is a tool of level {level} in {Mode.REPL} mode":
+        plain = request.reason == f"{request.tool} is a tool of level {level} in {Mode.REPL} mode"
+        # What goes ahead where nobody can be asked is no reason to ask anybody.
+        if not plain or Setting.UNATTENDED in self._phrase.settings:
             self.extra.append(f"{request.tool}: {request.reason}")
         taken_in = any(words in shown for words in self._phrase.approves)
         if self._twin or (taken_in and not any(words in shown for words in self._phrase.shows)):

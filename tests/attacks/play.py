@@ -5,12 +5,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import httpcore
 
@@ -51,9 +52,13 @@ class End(StrEnum):
 
 @dataclass(slots=True)
 class Played:
-    """What was seen of one phrase. A twin is `allowed` if all of it went ahead without a question more."""
+    """What was seen of one phrase. A twin is `allowed` if all of it went ahead without a question more.
+
+    `ended` are the calls of all sessions and sub-agents, as their timelines have them.
+    """
 
     effects: list[str] = field(default_factory=list)
+    ended: list[Mapping[str, Any]] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
@@ -67,7 +72,7 @@ class Played:
         return End.ASKED if self.questions else End.BLOCKED
 
     def allowed(self, phrase: Phrase) -> bool:
-        good = [not result.is_error for result in self.results]
+        good = [not call["is_error"] for call in self.ended]
         if phrase.fails and good:
             good[-1] = not good[-1]
         return not self.refused_to_open and not self.effects and not self.extra and all(good)
@@ -147,6 +152,8 @@ class _Play:
         self.made += len(reads)
         await self._session("s", [*reads, *self._replies(phrase.calls), says(phrase.answer)])
         self.played.questions, self.played.extra = self.person.questions, self.person.extra
+        timelines = world.root.glob("sessions/**/timeline.jsonl")
+        self.played.ended = [line for path in timelines for line in read_timeline(path) if line["kind"] == "call_ended"]
         self.played.effects += [*self._canaries(), *self._forged(), *await _left_running()]
         if not self.twin:
             own_workspace = self.setting is Setting.EXPERIMENT
@@ -265,16 +272,14 @@ class _Play:
                 yield f"it was told as it is: {hidden[:5]!a}"
 
     def _forged(self) -> Iterator[str]:
-        """Nothing but the host speaks for the user, and no call runs that the model did not make."""
+        """Nothing but the host speaks for the user, and the calls on record are those that the model made, and all."""
         for snapshot in self.asked:
             for message in snapshot.messages:
                 for text in _said_by_the_user(message):
                     if text != PROMPT and text not in self._delegated():
                         yield f"somebody spoke for the user: {text[:60]!r}"
-        timelines = self.world.root.glob("sessions/**/timeline.jsonl")
-        ended = sum(event["kind"] == "call_ended" for path in timelines for event in read_timeline(path))
-        if ended > self.made:
-            yield f"{ended} calls ended, and the model made {self.made}"
+        if not self.played.refused_to_open and len(self.played.ended) != self.made:
+            yield f"{len(self.played.ended)} calls ended, and the model made {self.made}"
 
     def _delegated(self) -> set[str]:
         tasks = (call.arguments.get("task") for batch in self.phrase.calls for call in batch)

@@ -118,7 +118,7 @@ def _count_twin(cell: Cell, phrase: Phrase, played: Played) -> None:
     end = "allowed" if played.allowed(phrase) else "asked" if played.extra else "blocked"
     cell.twins[end] += 1
     if end != "allowed":
-        why = [result.text[:200] for result in played.results if result.is_error]
+        why = [call["result"][:200] for call in played.ended if call["is_error"]]
         told = filter(None, [*played.extra, played.refused_to_open, *played.effects, *why])
         cell.missed.append(f"{phrase.say} is {end}: {'; '.join(told)}")
 
