@@ -33,7 +33,7 @@ def ask(
 
     from geode.cli.approve import person_here
     from geode.cli.failure import fail
-    from geode.cli.mcp_tools import server_tools
+    from geode.cli.mcp_tools import server_tools, tell_of_hooks
     from geode.cli.screen import with_screen
     from geode.cli.state import settings_of
     from geode.cli.terminal import result_to_json
@@ -58,6 +58,7 @@ def ask(
     place = workspace.resolve()
 
     async def answer() -> TurnResult:
+        tell_of_hooks(services.settings, place)
         async with server_tools(services.settings, place) as of_servers:
             extra_tools = with_screen(of_servers, display, place)
             session = services.create_session(

@@ -1,10 +1,11 @@
 """`geode mcp-servers`: the servers whose tools sessions may use, and what of them the owner has approved."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+
+from geode.cli.asking import agreed, say
 
 if TYPE_CHECKING:
     from geode.config.settings import Settings
@@ -39,9 +40,9 @@ def list_servers(workspace: Path = _WORKSPACE, root: Path = _ROOT) -> None:
     for problem in found.problems:
         tell(problem)
     for server in found.servers:
-        _say(f"{server.name}  {_reached(server.settings)}  ({server.source})")
+        say(f"{server.name}  {_reached(server.settings)}  ({server.source})")
         for tool, policy in server.settings.tools.items():
-            _say(f"{_EXTRA}{tool}  {_may(policy)}")
+            say(f"{_EXTRA}{tool}  {_may(policy)}")
     if not found.servers:
         typer.echo(f"no server; name one in {settings.root.mcp_settings}", err=True)
 
@@ -92,10 +93,10 @@ def trust(
     if project is not None and not project.is_trusted:
         typer.echo(f"{project.path} would add these servers:")
         for name, server in project.content.servers.items():
-            _say(f"{_EXTRA}{name}  {_reached(server)}")
+            say(f"{_EXTRA}{name}  {_reached(server)}")
             for tool, policy in server.tools.items():
-                _say(f"{_EXTRA * 2}{tool}  {_may(policy)}")
-        if not _agreed("Start them in this project from now on?", yes=yes):
+                say(f"{_EXTRA * 2}{tool}  {_may(policy)}")
+        if not agreed("Start them in this project from now on?", yes=yes):
             fail("nothing was trusted", 2)
         trusted.trust_file(project.path, project.digest)
         found, _ = _found(settings, workspace)
@@ -107,7 +108,7 @@ def trust(
                 if row.standing not in (Standing.UNAPPROVED, Standing.CHANGED) or row.listed is None:
                     continue
                 _show(row)
-                if _agreed(f"Approve {row.tool!a} of {row.server.name} as it is?", yes=yes):
+                if agreed(f"Approve {row.tool!a} of {row.server.name} as it is?", yes=yes):
                     trusted.approve(row.server.key, {row.tool: row.listed.as_approved})
                     approved += 1
         return approved
@@ -166,26 +167,8 @@ def _show(row: "ToolRow") -> None:
     if row.standing is Standing.UNDECLARED:
         lines.append(f"{_EXTRA}to declare it, add to {row.server.source}, under servers.{row.server.name}.tools:")
         lines.append(f'{_EXTRA * 2}"{row.tool}": {{level: external, data_class: personal}}')
-    _say("\n".join(lines))
+    say("\n".join(lines))
 
 
 def _may(policy: "ToolPolicy") -> str:
     return f"{policy.level.name.lower()}, {policy.data_class.name.lower()} data"
-
-
-def _say(text: str) -> None:
-    """Print what others wrote, so that a terminal cannot be steered by it and a reader not be deceived."""
-    from geode.cli.shown import shown
-
-    spelled = shown(text)
-    typer.echo("\n".join((*spelled.lines, *(f"{_EXTRA}note: {warning}" for warning in spelled.warnings))))
-
-
-def _agreed(question: str, *, yes: bool) -> bool:
-    from geode.cli.failure import fail
-
-    if yes:
-        return True
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
-        fail("nobody is there to be asked; look at it on a terminal, or approve it with --yes", 2)
-    return typer.confirm(question, default=False)

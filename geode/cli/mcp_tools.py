@@ -1,4 +1,4 @@
-"""How a command gives a session the tools of MCP servers. Where there are none it costs a look at two files."""
+"""What of a folder a command gives to a session, or tells of: tools of MCP servers, hooks of the project."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +17,19 @@ def tell(text: str) -> None:
     from geode.cli.shown import shown
 
     typer.echo("\n".join(shown(text).lines), err=True)
+
+
+def tell_of_hooks(settings: "Settings", workspace: Path) -> None:
+    """Say which hooks of the project do not run. The session's own timeline says so, too.
+
+    Raises:
+        ValueError: if no session can begin here, since hooks that were trusted are not what they were.
+    """
+    from geode.serve.project_hooks import find_project_hooks
+    from geode.tools.mcp.trust import TrustStore
+
+    for reason in find_project_hooks(settings.root, workspace, TrustStore(settings.root.mcp_trust)).left_out:
+        tell(reason)
 
 
 @asynccontextmanager

@@ -83,7 +83,7 @@ def resume(
 
     from geode.cli.approve import person_here
     from geode.cli.failure import fail
-    from geode.cli.mcp_tools import server_tools
+    from geode.cli.mcp_tools import server_tools, tell_of_hooks
     from geode.cli.state import session_folder, settings_of
     from geode.llm.errors import LLMError
     from geode.loop.turn import TurnResult
@@ -95,6 +95,7 @@ def resume(
     place = workspace.resolve()
 
     async def go_on() -> TurnResult:
+        tell_of_hooks(services.settings, place)
         async with server_tools(services.settings, place) as extra_tools:
             opened = services.reopen_session(folder, place, approver=person_here(), extra_tools=extra_tools)
             try:

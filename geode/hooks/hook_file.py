@@ -69,6 +69,11 @@ def read_hook_file(path: Path) -> HookFile:
             content = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
         return HookFile(entries=(), not_used=())
+    return parse_hook_file(content, path)
+
+
+def parse_hook_file(content: bytes, path: Path) -> HookFile:
+    """Read what `path` holds; see `read_hook_file`."""
     if len(content) > FILE_BYTES_MAX:
         raise HookFileError(f"{path} is longer than {FILE_BYTES_MAX} bytes; a hook file names commands, it holds none")
     try:

@@ -19,7 +19,6 @@ from geode.executor.processor import ToolCallProcessor
 from geode.executor.rulings import Policy
 from geode.hooks.library import HookFactory, build_hooks
 from geode.hooks.middleware import fold_workspace_paths
-from geode.hooks.points import DecisionHook
 from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem, Observer
 from geode.llm.errors import ConfigurationError
@@ -42,7 +41,7 @@ from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold, SubAgentContract
 from geode.serve.catalogues import hook_code, hook_factories
 from geode.serve.delegation import ChildSessions, OpenedChild, child_scaffold
-from geode.serve.operator_hooks import operator_hooks
+from geode.serve.operator_hooks import OwnHooks, own_hooks
 from geode.serve.policy import Policies
 from geode.serve.recovery import settle_by_probe
 from geode.tools import delegate
@@ -222,7 +221,7 @@ class SharedServices:
             ConfigurationError: if the model cannot be launched, the code of a hook is not what the scaffold names, or
                 a sandbox is required and there is none.
             UnknownHook: if the scaffold names a hook that is not registered.
-            HookFileError: if the operator's hook file is wrong.
+            HookFileError: if the operator's hook file is wrong, or a trusted one of the project has changed.
             ToolPlanError: if it names a tool that there is not.
             PolicyError: if the policy file of the project cannot be used.
             RecordError: if the folder's stores cannot be opened.
@@ -344,7 +343,7 @@ class SharedServices:
             available[delegate.NAME] = delegate.delegate_tool(children, spec.scaffold.sub_agents)
         plan = bind(spec.scaffold.tools, available, extra_tools)
         own = self._own_hooks(spec, folder, workspace)
-        registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own))
+        registry = HookRegistry((*build_hooks(spec.scaffold.hooks, self._hooks), *own.deciding))
         _check_code(spec.scaffold)
         folder.path.mkdir(parents=True, exist_ok=True)
         evidence = EvidenceLedger(folder.evidence, spec.session_id, self.clock, self._redactor)
@@ -396,6 +395,8 @@ class SharedServices:
             path="/".join(spec.path),
         )
         system.emit(_opened(spec, plan, resumed=resumed))
+        for reason in own.left_out:
+            system.emit(Notice(about="hooks", text=reason))
         if policy.digest:
             system.emit(Notice(about="policy", text=f"rules of policy files hold, by digest {policy.digest}"))
         if environment.definition is None and spec.mode is not Mode.EXPERIMENT:
@@ -404,10 +405,10 @@ class SharedServices:
         children.begin(loop, system)
         return Session(spec, folder, loop, self.clock, closers)
 
-    def _own_hooks(self, spec: SessionSpec, folder: SessionFolder, workspace: Path) -> Sequence[DecisionHook]:
+    def _own_hooks(self, spec: SessionSpec, folder: SessionFolder, workspace: Path) -> OwnHooks:
         if spec.mode is Mode.EXPERIMENT:
-            return ()
-        return operator_hooks(
+            return OwnHooks()
+        return own_hooks(
             self.settings.root,
             session_id=spec.session_id,
             mode=spec.mode.value,

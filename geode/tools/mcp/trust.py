@@ -1,4 +1,4 @@
-"""What the owner has looked at and approved: settings files of projects, and tools as their servers described them.
+"""What the owner has looked at and approved: files of projects (MCP settings, hooks), and tools of MCP servers.
 
 Approval is of content: a file or a tool that changes by one byte is a stranger again.
 """
@@ -50,16 +50,20 @@ class TrustStore:
             place = ".".join(map(str, first["loc"]))
             raise TrustUnreadable(
                 f"{path} cannot be read ({place}: {first['msg']}); remove it, and approve anew with:"
-                " geode mcp-servers trust"
+                " geode mcp-servers trust, geode hooks trust"
             ) from error
 
     def trusted_file(self, path: Path) -> str | None:
-        """The digest of the settings file at `path` when it was trusted, or None if it never was."""
+        """The digest of the file at `path` when it was trusted, or None if it never was."""
         return self._approvals.files.get(str(path))
 
     def trust_file(self, path: Path, digest: str) -> None:
-        """Trust the settings file at `path` as long as it has this digest."""
+        """Trust the file at `path` as long as it has this digest."""
         self._write(files={**self._approvals.files, str(path): digest})
+
+    def forget_file(self, path: Path) -> None:
+        """Trust the file at `path` no longer, as if it never had been."""
+        self._write(files={known: digest for known, digest in self._approvals.files.items() if known != str(path)})
 
     def approved(self, server: str, tool: str) -> ApprovedTool | None:
         """The tool as it was approved; `server` is the server's key."""
