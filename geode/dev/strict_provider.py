@@ -1,19 +1,18 @@
 """A provider for tests that takes only what the strictest one takes, and refuses with an error of that form.
 
-A request is first turned into the body that the Messages API would get, and `refusals` reads that body alone: so what
-is checked is what would stand on the wire, not what the loop believes of its history.
+A request is first turned into the body that the Messages API would get, and the fake provider's rules read that body
+alone: so what is checked is what would stand on the wire, not what the loop believes of its history.
 """
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
+from geode.dev.fake_provider.anthropic_rules import refusals
 from geode.llm.errors import ConfigurationError
 from geode.llm.messages import (
     Block,
     ModelResponse,
-    Speaker,
     StepSnapshot,
     StopReason,
     TextBlock,
@@ -23,10 +22,6 @@ from geode.llm.messages import (
 from geode.llm.usage import Usage
 
 MODEL: Final = "simulated/strict"
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
-_MESSAGES_MAX = 100_000
-_UNANSWERED = "`tool_use` ids were found without `tool_result` blocks immediately after"
 
 
 class StrictProvider:
@@ -99,70 +94,3 @@ def _block(block: Block) -> dict[str, Any]:
                 "content": block.text,
                 "is_error": block.is_error,
             }
-
-
-def refusals(body: Mapping[str, Any]) -> list[str]:
-    """Return why the Messages API would refuse this body; nothing if it would not.
-
-    The rules are those of its public documentation: roles, results right behind their calls and before any text, ids
-    and names of the allowed form, each id once, nothing empty, an end that the model can answer.
-    """
-    messages = body.get("messages", [])
-    found = []
-    if not messages or len(messages) > _MESSAGES_MAX:
-        found.append("messages: at least one message is required")
-    if messages and messages[0]["role"] != Speaker.USER.value:
-        found.append("messages: first message must use the user role")
-    if messages and messages[-1]["role"] != Speaker.USER.value:
-        found.append("messages: this model does not support a prefilled assistant message")
-    seen: set[str] = set()
-    waiting: list[str] = []
-    for at, message in enumerate(messages):
-        where, content = f"messages.{at}", message["content"]
-        if not content:
-            found.append(f"{where}: content must not be empty")
-        found += _content(where, message["role"], content)
-        answers = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
-        if waiting and sorted(answers) != sorted(waiting):
-            missing = [call for call in waiting if call not in answers] or answers
-            found.append(f"messages.{at - 1}: {_UNANSWERED}: {', '.join(missing)}")
-        if not waiting and answers:
-            found.append(f"{where}: unexpected `tool_use_id` found in `tool_result` blocks: {answers[0]}")
-        if any(block["type"] != "tool_result" for block in content[: len(answers)]):
-            found.append(f"{where}: `tool_result` blocks must come first")
-        waiting = [block["id"] for block in content if block["type"] == "tool_use"]
-        if twice := [call for call in waiting if call in seen or waiting.count(call) > 1]:
-            found.append(f"{where}: `tool_use` ids must be unique: {twice[0]}")
-        seen.update(waiting)
-    if waiting:
-        found.append(f"{_UNANSWERED}: {', '.join(waiting)}")
-    names = [tool["name"] for tool in body.get("tools", [])]
-    found += [f"tools: name {name!r} is not allowed" for name in names if not _NAME.fullmatch(name)]
-    if len(set(names)) != len(names):
-        found.append("tools: tool names must be unique")
-    return found
-
-
-def _content(where: str, role: str, content: Sequence[Mapping[str, Any]]) -> list[str]:
-    found = []
-    for at, block in enumerate(content):
-        place = f"{where}.content.{at}"
-        match block["type"]:
-            case "text":
-                if not block["text"].strip():
-                    found.append(f"{place}: text content blocks must be non-empty")
-            case "tool_use":
-                if role != Speaker.ASSISTANT.value:
-                    found.append(f"{place}: `tool_use` blocks are of the assistant role")
-                if not _CALL_ID.fullmatch(block["id"]):
-                    found.append(f"{place}.id: string should match pattern '^[a-zA-Z0-9_-]+$'")
-                if not isinstance(block["input"], dict):
-                    found.append(f"{place}.input: input should be a valid dictionary")
-            case "tool_result":
-                if role != Speaker.USER.value:
-                    found.append(f"{place}: `tool_result` blocks are of the user role")
-                if not block["content"].strip():
-                    found.append(f"{place}: content must not be empty")
-            case other:
-                found.append(f"{place}.type: unknown {other!r}")
-    return found

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from geode.dev.strict_provider import StrictProvider, refusals, to_body
+from geode.dev.fake_provider.anthropic_rules import refusals
+from geode.dev.strict_provider import StrictProvider, to_body
 from geode.llm.errors import ConfigurationError
 from geode.llm.messages import Message, Speaker, TextBlock, ToolResult, ToolUse
 from tests.doubles.toy_loop import snapshot

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from geode.dev.strict_provider import StrictProvider, refusals
+from geode.dev.fake_provider.anthropic_rules import refusals
+from geode.dev.strict_provider import StrictProvider
 from geode.llm.messages import ToolResult
 from tests.done.command import geode
 from tests.doubles.wire import problems

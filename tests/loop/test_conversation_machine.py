@@ -4,7 +4,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from geode.dev.strict_provider import refusals, to_body
+from geode.dev.fake_provider.anthropic_rules import refusals
+from geode.dev.strict_provider import to_body
 from geode.llm.messages import Block, Message, Speaker, TextBlock, ToolResult, ToolUse, decode_message
 from geode.loop.conversation import Conversation, IllFormed, answers_for_lost_calls, with_unique_ids
 from geode.records.receipts import ReceiptState

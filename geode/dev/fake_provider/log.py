@@ -1,0 +1,101 @@
+"""What the double was sent: each request as it came, with its key taken out."""
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from geode.dev.fake_provider.wire import Body
+from geode.llm.routes import Route
+
+_KEY_HEADERS = ("authorization", "x-api-key", "cookie")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRequest:
+    """One request and what was decided about it.
+
+    Attributes:
+        route: whose endpoint was asked, None for a path that nobody serves.
+        headers: by lower-case name; a key is replaced by the first digits of its SHA-256 (`redacted`).
+        raw: the body, byte for byte, after its content encoding.
+        body: the body parsed; empty if it is no JSON object.
+        attempt: 1 for the first request with this path and body, 2 for its first repetition, ...
+        status: of the reply.
+        error: the body of the reply if it was no answer.
+    """
+
+    route: Route | None
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    raw: bytes
+    body: Body
+    attempt: int
+    status: int
+    error: str | None = None
+
+
+class RequestLog:
+    """Keeps requests in the order in which they were decided; safe to read from another thread."""
+
+    def __init__(self) -> None:
+        self._requests: list[RecordedRequest] = []
+        self._seen: Counter[bytes] = Counter()
+        self._abandoned = 0
+        self._news = threading.Condition()
+
+    def attempt(self, path: str, raw: bytes) -> int:
+        """Count one more request with this path and body, and return how many there were."""
+        digest = hashlib.sha256(path.encode() + b"\0" + raw).digest()
+        self._seen[digest] += 1
+        return self._seen[digest]
+
+    def add(self, request: RecordedRequest) -> None:
+        """Add a request."""
+        with self._news:
+            self._requests.append(request)
+            self._news.notify_all()
+
+    def abandon(self) -> None:
+        """Note that a client went away before its stream had ended."""
+        with self._news:
+            self._abandoned += 1
+            self._news.notify_all()
+
+    @property
+    def requests(self) -> tuple[RecordedRequest, ...]:
+        """All requests so far."""
+        with self._news:
+            return tuple(self._requests)
+
+    @property
+    def abandoned(self) -> int:
+        """How many streams were left by their client."""
+        with self._news:
+            return self._abandoned
+
+    def wait(self, count: int, *, abandoned: int = 0, timeout_s: float = 5.0) -> bool:
+        """Wait until there are so many requests, and abandoned streams; return whether there are."""
+        with self._news:
+            return self._news.wait_for(
+                lambda: len(self._requests) >= count and self._abandoned >= abandoned, timeout=timeout_s
+            )
+
+
+def redacted(key: str) -> str:
+    """Return what stands for a key in the log."""
+    return "sha256:" + hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def safe_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return headers by lower-case name, keys redacted."""
+    named = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+    return {name: redacted(bare_key(value)) if name in _KEY_HEADERS else value for name, value in named.items()}
+
+
+def bare_key(value: str) -> str:
+    """Return the key of an Authorization header, or the value as it is."""
+    scheme, _, key = value.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else value
