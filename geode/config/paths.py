@@ -59,6 +59,16 @@ class StateRoot:
         return self.path / "policy.yaml"
 
     @property
+    def spend(self) -> Path:
+        """SQLite: what was spent on models, shared by all processes."""
+        return self.path / "spend.db"
+
+    @property
+    def budget(self) -> Path:
+        """The operator's caps on spending."""
+        return self.path / "budget.yaml"
+
+    @property
     def sessions(self) -> Path:
         """Production sessions, in the same layout as episodes."""
         return self.path / "sessions"

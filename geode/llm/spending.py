@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from geode.llm.errors import ProviderError
+from geode.llm.routes import Route
 from geode.llm.usage import CostOrigin, Usage
 
 _PERHAPS_BILLED = frozenset({408, 499, 500, 502, 504, 520, 522, 524})
 """Replies of somebody who gave up on work that had begun."""
+
+
+_FREE = (f"{Route.SIMULATED}/", f"{Route.RECORDED}/")
+
+
+def is_billed(model: str) -> bool:
+    """Whether somebody may be billed for calls of `route/id`. For those of the others no account is kept."""
+    return not model.startswith(_FREE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
