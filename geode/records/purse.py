@@ -39,9 +39,9 @@ class Account(BaseModel):
     session_usd: Usd | None = None
     command_usd: Usd | None = None
 
-    def spender(self, session_id: str) -> Spender:
-        """Return who spends in the session `session_id`."""
-        return Spender(session_id=session_id, **self.model_dump(exclude={"session_usd", "command_usd"}))
+    def spender(self, session: str) -> Spender:
+        """Return who spends in the session whose folder is named `session`."""
+        return Spender(session=session, **self.model_dump(exclude={"session_usd", "command_usd"}))
 
 
 def _nobody(about: str, text: str) -> None:

@@ -38,7 +38,7 @@ CREATE TABLE requests (
     id INTEGER PRIMARY KEY,
     at TEXT NOT NULL,
     day TEXT NOT NULL,
-    session_id TEXT NOT NULL,
+    session TEXT NOT NULL,
     role TEXT NOT NULL,
     experiment TEXT NOT NULL,
     episode_key TEXT NOT NULL,
@@ -64,7 +64,7 @@ _SETTLE = (
     " cache_read_tokens = ?, output_tokens = ?, reasoning_tokens = ? WHERE id = ?"
 )
 _SELECT = (
-    "SELECT at, day, session_id, role, experiment, episode_key, command, model, pid, most, ended, cost, origin,"
+    "SELECT at, day, session, role, experiment, episode_key, command, model, pid, most, ended, cost, origin,"
     " uncached_input_tokens, cache_write_tokens, cache_read_tokens, output_tokens, reasoning_tokens"
     " FROM requests WHERE day >= ? ORDER BY id"
 )
@@ -83,9 +83,13 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spender:
-    """Who spends. A sub-agent spends as the session that it works for; `command` names one run of `geode`."""
+    """Who spends.
 
-    session_id: str
+    `session` is the name of the session's folder, so that for an episode it is its key; a sub-agent spends as the
+    session that it works for. `command` names one run of `geode`.
+    """
+
+    session: str
     role: str = "target"
     experiment: str = ""
     episode_key: str = ""
@@ -93,7 +97,7 @@ class Spender:
 
     def scopes(self, day: str) -> tuple[tuple[Scope, str], ...]:
         """Return whose totals a request of this spender is in."""
-        named = ((Scope.SESSION, self.session_id), (Scope.DAY, day), (Scope.COMMAND, self.command))
+        named = ((Scope.SESSION, self.session), (Scope.DAY, day), (Scope.COMMAND, self.command))
         return tuple((scope, name) for scope, name in named if name)
 
 
@@ -158,15 +162,15 @@ class SpendLedger:
         """Say how a request ended, and count what it cost instead of its most; one that was settled stays as it is."""
         with self._writing() as connection:
             row = connection.execute(
-                "SELECT day, session_id, command, coalesce(most, 0) FROM requests WHERE id = ? AND NOT ended", (entry,)
+                "SELECT day, session, command, coalesce(most, 0) FROM requests WHERE id = ? AND NOT ended", (entry,)
             ).fetchone()
             if row is None:
                 return
-            day, session_id, command, most = row
+            day, session, command, most = row
             cost = None if usage is None or usage.cost_usd is None else _nano(_decimal(usage.cost_usd))
             connection.execute(_SETTLE, (cost, *_usage_values(usage), entry))
             if cost is not None:
-                spender = Spender(session_id=session_id, command=command)
+                spender = Spender(session=session, command=command)
                 connection.executemany(_ADD, [(*scope, cost - most) for scope in spender.scopes(day)])
 
     def spent(self, scope: Scope, name: str) -> Decimal:
@@ -262,7 +266,7 @@ def _insert(connection: sqlite3.Connection, known: Spending, most: int | None) -
     spender, day = known.spender, f"{known.at:%Y-%m-%d}"
     cost = None if known.cost_usd is None else _nano(known.cost_usd)
     values = (
-        rfc3339(known.at), day, spender.session_id, spender.role, spender.experiment, spender.episode_key,
+        rfc3339(known.at), day, spender.session, spender.role, spender.experiment, spender.episode_key,
         spender.command, known.model, known.pid, most, known.ended, cost, *_usage_values(known.usage),
     )  # fmt: skip
     cursor = connection.execute(_INSERT, values)
@@ -277,7 +281,7 @@ def _usage_values(usage: Usage | None) -> tuple[str | int | None, ...]:
 
 
 def _spending(row: Sequence[object]) -> Spending:
-    at, _, session_id, role, experiment, episode_key, command, model, pid, most, ended, cost, origin, *tokens = row
+    at, _, session, role, experiment, episode_key, command, model, pid, most, ended, cost, origin, *tokens = row
     usage = Usage(
         **{name: None if count is None else int(str(count)) for name, count in zip(_USAGE, tokens, strict=True)},
         cost_usd=None if cost is None else int(str(cost)) / _NANO,
@@ -286,7 +290,7 @@ def _spending(row: Sequence[object]) -> Spending:
     return Spending(
         at=datetime.fromisoformat(str(at)),
         spender=Spender(
-            session_id=str(session_id),
+            session=str(session),
             role=str(role),
             experiment=str(experiment),
             episode_key=str(episode_key),

@@ -37,7 +37,7 @@ def _of_session(folder: Path, parent: Spender | None, depth: int) -> Iterator[Sp
     except (OSError, ValueError):
         return  # it never began, or nobody can say whose it is
     model = str(state.get("model", ""))
-    spender = parent or account.spender(str(state.get("session_id", folder.name)))
+    spender = parent or account.spender(folder.name.partition(".")[0])  # what was set aside has a suffix
     if is_billed(model):
         yield from _of_timeline(records.timeline, model, spender)
     if depth < _DEPTH_MAX and records.children.is_dir():

@@ -26,7 +26,7 @@ def make_purse(path: Path, *caps: Cap, session: str = "S", notes: list[str] | No
     written = [] if notes is None else notes
     return LedgerPurse(
         ledger=SpendLedger(path, ManualClock()),
-        spender=Spender(session_id=session, command="C"),
+        spender=Spender(session=session, command="C"),
         caps=caps,
         note=lambda about, text: written.append(f"{about}: {text}"),
     )

@@ -18,7 +18,7 @@ from geode.records.database import RecordDamaged, RecordError, RecordLocked, Rec
 from geode.records.spend import Scope, Spender, Spending, SpendLedger
 
 MODEL = "anthropic/claude-opus-5-5"
-ME = Spender(session_id="S", experiment="e", episode_key="k", command="C")
+ME = Spender(session="S", experiment="e", episode_key="k", command="C")
 CENT = Decimal("0.01")
 
 
@@ -98,7 +98,7 @@ def die_over_a_request(path: Path) -> None:
 def spend_many(path: Path, command: str) -> None:
     ledger = SpendLedger(path, SystemClock(), busy_timeout_s=60.0)
     for _ in range(50):
-        ledger.settle(ledger.reserve(Spender(session_id=command, command="all"), MODEL, CENT), costing(0.001))
+        ledger.settle(ledger.reserve(Spender(session=command, command="all"), MODEL, CENT), costing(0.001))
     ledger.close()
 
 

@@ -65,12 +65,12 @@ def test_sessions_episodes_and_what_was_set_aside_are_found(tmp_path: Path) -> N
     record(root.episodes / "ab" / "ab12" / "children" / "C1", [called(0.125)])
     ledger = SpendLedger(root.spend, ManualClock(), lambda: recorded_spending(root))
     rows = list(ledger.all())
-    assert [(row.spender.session_id, row.cost_usd) for row in rows] == [
+    assert [(row.spender.session, row.cost_usd) for row in rows] == [
         ("S1", Decimal("0.25")),
         ("ab12", Decimal("0.5")),
         ("ab12", None),
         ("ab12", Decimal("0.125")),
-        ("ab12.01", Decimal("1.0")),
+        ("ab12", Decimal("1.0")),
     ]
     assert rows[1].spender == OF_EPISODE.spender("ab12")
     assert rows[1].usage == Usage(
