@@ -1,17 +1,28 @@
-"""Effects that a dead process left open: what they were, and how they are settled, by looking or by the operator."""
+"""What a dead process left: commands that run on, and open effects, settled by looking or by the operator."""
 
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from geode.clock import Clock
-from geode.events import EffectSettled
+from geode.events import EffectSettled, Event, Notice
 from geode.records.database import RecordError
 from geode.records.folder import SessionFolder
 from geode.records.receipts import EffectReceipt, EffectReceiptStore, ReceiptState
 from geode.records.timeline import SessionTimeline
+from geode.tools.orphans import kill_orphans
 from geode.tools.plan import BoundToolPlan
 from geode.tools.spec import ToolFailed
+
+
+def clear_up(workspace: Path, plan: BoundToolPlan, receipts: EffectReceiptStore) -> Iterator[Event]:
+    """End what commands of a dead process still run in the workspace, then settle what can be; yield what was done."""
+    # First: what runs on could change what the probes look at, and what the model is told to look at.
+    if ended := kill_orphans(workspace):
+        text = f"{ended} processes were ended that commands of a killed session had left in the workspace"
+        yield Notice(about="recovery", text=text)
+    yield from settle_by_probe(plan, receipts)
 
 
 def settle_by_probe(plan: BoundToolPlan, receipts: EffectReceiptStore) -> tuple[EffectSettled, ...]:

@@ -43,7 +43,7 @@ from geode.serve.catalogues import hook_code, hook_factories
 from geode.serve.delegation import ChildSessions, OpenedChild, child_scaffold
 from geode.serve.operator_hooks import OwnHooks, own_hooks
 from geode.serve.policy import Policies
-from geode.serve.recovery import settle_by_probe
+from geode.serve.recovery import clear_up
 from geode.tools import delegate
 from geode.tools.catalogue import workspace_tools
 from geode.tools.environment import LOCAL, CommandEnvironment, Environment
@@ -360,8 +360,8 @@ class SharedServices:
                 part.close()
             raise
         system = HookSystem((timeline, *observers), evidence.note)
-        for settled in settle_by_probe(plan, receipts) if resumed else ():
-            system.emit(settled)
+        for done in clear_up(workspace, plan, receipts) if resumed else ():
+            system.emit(done)
         executor = ToolExecutor(
             policy=policy,
             plan=plan,

@@ -6,6 +6,7 @@ child's private HOME in its environment. What clears its environment and leaves 
 """
 
 import asyncio
+import fcntl
 import os
 import resource
 import shutil
@@ -95,12 +96,16 @@ def child_environment(home: str, path: str) -> dict[str, str]:
 
 @contextmanager
 def private_home() -> Iterator[str]:
-    """A new empty folder for one child, which is gone afterwards."""
+    """A new empty folder for one child, which is gone afterwards. This process holds its lock as long as it lives."""
     home = tempfile.mkdtemp(prefix=HOME_PREFIX)
+    held = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        with suppress(OSError):  # a disk without such locks; who looks for orphans finds it locked, too
+            fcntl.flock(held, fcntl.LOCK_SH)
         yield home
     finally:
         _remove(home)
+        os.close(held)
 
 
 async def run_child(

@@ -1,5 +1,7 @@
 """A session killed in the middle of a batch goes on: nothing runs twice, and what is unknown is said to be unknown."""
 
+import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -59,6 +61,28 @@ async def test_it_goes_on_and_nothing_runs_twice(killed: Path) -> None:
     states = {receipt.tool: receipt.state for receipt in store.all()}
     store.close()
     assert states == {"write_file": ReceiptState.SUCCEEDED, "shell": ReceiptState.UNCERTAIN}
+
+
+def test_a_command_that_outlived_its_session_is_ended_before_anything_else(killed: Path) -> None:
+    """It could take effect later than the look that the model is asked for."""
+    assert working_in(killed / "workspace"), "the command that killed the session sleeps for a while"
+    session = reopened(killed, ScriptedModel([]))
+    session.close()
+    assert not working_in(killed / "workspace")
+    lines = session.folder.timeline.read_text().splitlines()
+    assert any(line["kind"] == "notice" and line["about"] == "recovery" for line in map(json.loads, lines[1:]))
+
+
+def working_in(folder: Path) -> list[str]:
+    """The processes that run in `folder`; one that is dead and not reaped is none."""
+    return [name for name in os.listdir("/proc") if name.isdecimal() and _folder_of(name) == str(folder)]
+
+
+def _folder_of(pid: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
 
 
 async def test_the_same_call_asked_for_again_is_a_new_call(killed: Path) -> None:

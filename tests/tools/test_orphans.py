@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from geode.tools.orphans import kill_orphans
-from geode.tools.process import HOME_PREFIX
+from geode.tools.process import HOME_PREFIX, private_home
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
 
@@ -47,3 +47,10 @@ def test_a_workspace_that_is_gone_is_no_shelter(tmp_path: Path) -> None:
         workspace.rmdir()
         assert kill_orphans(workspace) >= 1
         assert orphan.wait(10) == -9
+
+
+def test_a_command_is_spared_as_long_as_whoever_runs_it_lives(tmp_path: Path) -> None:
+    """Two sessions may work in one folder, and the one that goes on after a crash must not end what the other runs."""
+    with private_home() as home, sleeper(tmp_path, home) as command:
+        assert kill_orphans(tmp_path) == 0
+        assert command.poll() is None
