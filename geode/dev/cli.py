@@ -1,10 +1,15 @@
-"""`geode dev new`: the first version of a suite or a hook of one's own."""
+"""`geode dev`: the first version of a suite or a hook of one's own, and a provider to try a configuration on."""
 
 from pathlib import Path
 
 import typer
 
 _NAME = typer.Argument(..., help="Lower-case letters, digits and _; also the name of the new folder.")
+_PORT = typer.Option(0, "--port", min=0, max=65535, help="The port on 127.0.0.1; 0 takes any that is free.")
+_SCRIPT = typer.Option(
+    None, "--script", help="A YAML or JSON file that says what to answer; without it a small agent does.", exists=True
+)
+_LATENCY = typer.Option(0, "--latency-ms", min=0, help="How long each reply takes to begin, in milliseconds.")
 _IN = typer.Option(Path(), "--in", help="The folder to write it into.")
 
 
@@ -15,6 +20,7 @@ def register(app: typer.Typer) -> None:
     new.command("suite", epilog="Example:  geode dev new suite my_suite")(new_suite)
     new.command("hook", epilog="Example:  geode dev new hook my_hook")(new_hook)
     dev.add_typer(new, name="new")
+    dev.command("fake-provider", epilog="Example:  geode dev fake-provider --port 8787")(fake_provider)
     app.add_typer(dev, name="dev")
 
 
@@ -41,6 +47,34 @@ def new_hook(name: str = _NAME, parent: Path = _IN) -> None:
         f"  geode sweep 'hooks=[],[{name}]' repeats=20 name={name}\n"
         f"  geode compare {name}"
     )
+
+
+def fake_provider(port: int = _PORT, script: Path | None = _SCRIPT, latency_ms: int = _LATENCY) -> None:
+    """Speak as every provider on this machine, without a model, until Ctrl-C. It refuses what the real ones refuse."""
+    import dataclasses
+    import threading
+
+    from geode.dev.fake_provider.console import exports, request_line
+    from geode.dev.fake_provider.script import Script
+    from geode.dev.fake_provider.script_file import ScriptInvalid, read_script
+    from geode.dev.fake_provider.server import FakeProvider
+
+    try:
+        played = read_script(script) if script else Script()
+    except ScriptInvalid as fault:
+        typer.echo(f"geode: {fault}", err=True)
+        raise typer.Exit(1) from fault
+    if latency_ms:
+        played = dataclasses.replace(played, latency_ms=latency_ms)
+    with FakeProvider(played, port=port, on_request=lambda request: typer.echo(request_line(request))) as double:
+        typer.echo("# In another terminal:")
+        for line in exports(double):
+            typer.echo(line)
+        typer.echo(f"# Serving on {double.url}, on this machine only. Ctrl-C ends it.")
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            typer.echo("# Ended.")
 
 
 def _written(kind: str, name: str, parent: Path) -> Path:

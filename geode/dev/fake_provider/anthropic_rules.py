@@ -108,12 +108,6 @@ def _turns(messages: Sequence[Mapping[str, Any]], given: Given) -> Iterator[str]
         return
     if messages[0]["role"] != "user":
         yield "messages: first message must use the user role"
-    last = messages[-1]
-    if last["role"] == "assistant" and not given.is_whole(last["content"]):
-        yield (
-            "This model does not support assistant message prefill (a prefilled assistant message). The conversation"
-            " must end with a user message."
-        )
     seen: set[str] = set()
     waiting: list[str] = []
     for at, message in enumerate(messages):
@@ -131,6 +125,11 @@ def _turns(messages: Sequence[Mapping[str, Any]], given: Given) -> Iterator[str]
         seen.update(waiting)
     if waiting:
         yield f"messages.{len(messages) - 1}: {_UNANSWERED}: {', '.join(waiting)}. {_MUST_ANSWER}"
+    elif messages[-1]["role"] == "assistant" and not given.is_whole(messages[-1]["content"]):
+        yield (
+            "This model does not support assistant message prefill (a prefilled assistant message). The conversation"
+            " must end with a user message."
+        )
 
 
 def _answers(at: int, content: Sequence[Mapping[str, Any]], waiting: Sequence[str]) -> Iterator[str]:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from pydantic import JsonValue
+from pydantic import ConfigDict, JsonValue, with_config
 
 from geode.llm.routes import Route
+
+_closed = with_config(ConfigDict(extra="forbid"))  # a script is read from a file as well
 
 
 class Ending(StrEnum):
@@ -26,6 +28,9 @@ class Ending(StrEnum):
     PAUSE = "pause"
     WINDOW = "window"
     FAILED = "failed"
+
+
+_ENDINGS = frozenset(Ending)
 
 
 class Failure(StrEnum):
@@ -62,6 +67,7 @@ class Failure(StrEnum):
     """The connection is lost before the reply is whole."""
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
     """A reply word for word, for what no name stands for."""
@@ -72,6 +78,7 @@ class HttpReply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A tool call. Arguments given as text are sent as they stand, broken or not; an id that is not given is drawn."""
@@ -81,6 +88,7 @@ class Call:
     call_id: str | None = None
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thinking:
     """Reasoning before the answer, sealed by a signature (or encrypted content) that is drawn if it is not given.
@@ -93,6 +101,7 @@ class Thinking:
     redacted: bool = False
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """What the reply says of its usage. What is None is counted; input is uncached input alone, on each wire."""
@@ -105,6 +114,7 @@ class Figures:
     cost_usd: float | None = None
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
     """The stream ends after so many events, without its last one; `drop` loses the connection instead of closing it."""
@@ -113,6 +123,7 @@ class Cut:
     drop: bool = False
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamError:
     """The stream ends after so many events with an error in it, under status 200."""
@@ -121,6 +132,7 @@ class StreamError:
     failure: Failure = Failure.OVERLOADED
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One reply: reasoning, text, further blocks, calls, in this order; or a failure in its place.
@@ -155,12 +167,13 @@ class Step:
     def end(self) -> Ending | str:
         """The ending, from the content if none is given."""
         if self.ending is not None:
-            return self.ending
+            return Ending(self.ending) if self.ending in _ENDINGS else self.ending
         if self.refusal is not None:
             return Ending.REFUSAL
         return Ending.TOOLS if self.calls else Ending.END
 
 
+@_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
     """The steps, in order: those of the model first, then those of the route, then those for all.
