@@ -1,15 +1,20 @@
 """`geode hooks`: the operator's own hooks, and those that a project brings along and that run only if it is trusted."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pydantic import JsonValue
 
     from geode.hooks.command import CommandEntry
+    from geode.hooks.hook_file import HookFile
+    from geode.hooks.observing import ObserverEntry
     from geode.serve.project_hooks import ProjectHooks
     from geode.tools.mcp.trust import TrustStore
 
@@ -55,16 +60,17 @@ def list_hooks(
             "schema": "geode.hooks/1",
             "file": str(path),
             "hooks": [_as_json(entry) for entry in found.entries],
+            "observing": [asdict(entry) for entry in found.observing],
             "not_used": list(found.not_used),
             "project": [{"file": str(place), "standing": standing} for place, standing in of_project.items()],
         }
         typer.echo(json.dumps(body, ensure_ascii=False, indent=1))
         return
-    for entry in found.entries:
-        say(_in_a_line(entry))
+    for line in _lines(found):
+        say(line)
     for reason in found.not_used:
         typer.echo(f"not used: {reason}", err=True)
-    if not found.entries:
+    if not found.commands:
         typer.echo(f"no hook in {path}; those of packages are chosen by hooks=[...] in geode sweep", err=True)
     for place, standing in of_project.items():
         say(f"{place}  {standing}")
@@ -110,7 +116,7 @@ def trust(
     if not agreed("Run these in sessions of this project from now on?", yes=yes):
         fail("nothing was trusted", _REFUSED)
     trusted.trust_file(place, found.digest)
-    typer.echo(f"{len(found.hooks.entries)} hooks trusted")
+    typer.echo(f"{len(found.hooks.commands)} hooks trusted")
 
 
 def _forget(trusted: "TrustStore", place: Path) -> None:
@@ -126,16 +132,23 @@ def _show(found: "ProjectHooks") -> None:
     from geode.cli.asking import say
 
     say(f"{found.path} would run these, outside of any sandbox:")
-    for entry in found.hooks.entries:
-        say(f"  {_in_a_line(entry)}")
+    for line in _lines(found.hooks):
+        say(f"  {line}")
     for program in found.programs:
         say(f"  they name {program}, which counts as a part of it: look at it, too")
     for reason in found.hooks.not_used:
         say(f"  not used: {reason}")
 
 
-def _in_a_line(entry: "CommandEntry") -> str:
-    kind = "observer" if entry.observer else "may fail" if entry.on_error_allow else "guard"
+def _lines(hooks: "HookFile") -> "Iterator[str]":
+    for entry in hooks.entries:
+        kind = "observer" if entry.observer else "may fail" if entry.on_error_allow else "guard"
+        yield _in_a_line(entry, kind)
+    for told in hooks.observing:
+        yield _in_a_line(told, "is told")
+
+
+def _in_a_line(entry: "CommandEntry | ObserverEntry", kind: str) -> str:
     matcher = f" of {entry.matcher}" if entry.matcher else ""
     return f"{entry.name}  {kind}{matcher}  within {entry.time_limit_s:g} s  {entry.command}"
 

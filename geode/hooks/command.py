@@ -150,11 +150,13 @@ class _Output:
     too_long: bool = False
 
     async def read(self, group: int) -> None:
-        while not self.too_long and (more := await self.stream.read(_READ_BYTES)):
+        while more := await self.stream.read(_READ_BYTES):
+            if self.too_long:
+                continue  # what was under way when it was ended; unread, it would keep the pipe open
             self.data += more
             self.too_long = len(self.data) > OUTPUT_BYTES_MAX
-        if self.too_long:
-            _kill_group(group)
+            if self.too_long:
+                _kill_group(group)
 
 
 async def _exited(child: asyncio.subprocess.Process) -> None:

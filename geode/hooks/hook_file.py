@@ -16,6 +16,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from geode.hooks.command import CommandEntry
+from geode.hooks.observing import HAVE_A_MATCHER, KINDS, Observed, ObserverEntry
 from geode.hooks.points import HookPoint
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -32,10 +33,19 @@ class HookFileError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookFile:
-    """What a hook file holds. `not_used` are entries for what there is no point or no handler of here, and why."""
+    """What a hook file holds: `entries` decide, `observing` are told what happened.
 
-    entries: tuple[CommandEntry, ...]
-    not_used: tuple[str, ...]
+    `not_used` are entries for what there is no point, no event or no handler of here, and why.
+    """
+
+    entries: tuple[CommandEntry, ...] = ()
+    observing: tuple[ObserverEntry, ...] = ()
+    not_used: tuple[str, ...] = ()
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """All that it may run."""
+        return (*(entry.command for entry in self.entries), *(entry.command for entry in self.observing))
 
 
 class _Handler(BaseModel):
@@ -68,7 +78,7 @@ def read_hook_file(path: Path) -> HookFile:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except FileNotFoundError:
-        return HookFile(entries=(), not_used=())
+        return HookFile()
     return parse_hook_file(content, path)
 
 
@@ -86,18 +96,53 @@ def parse_hook_file(content: bytes, path: Path) -> HookFile:
     if not isinstance(hooks, dict):
         raise HookFileError(f'{path}: hooks must be an object, as {{"hooks": {{"PreToolUse": [...]}}}}')
     entries: list[CommandEntry] = []
+    observing: list[ObserverEntry] = []
     not_used: list[str] = []
     for event, groups in hooks.items():
         where = f"{path}: hooks.{event}"
-        if event not in set(HookPoint):
-            not_used.append(f"{where}: there is no such point; there are {', '.join(HookPoint)}")
-            continue
-        entries += _entries(HookPoint(event), groups, where, not_used)
+        if event in set(HookPoint):
+            point = HookPoint(event)
+            found = _read(event, groups, where, not_used, has_a_matcher=point in _HAVE_A_MATCHER)
+            entries += (_deciding(point, read) for read in found)
+        elif event in KINDS or event in set(Observed):
+            found = _read(event, groups, where, not_used, has_a_matcher=event in HAVE_A_MATCHER)
+            observing += (_observing(event, read) for read in found)
+        else:
+            known = ", ".join((*HookPoint, *Observed, *sorted(KINDS)))
+            not_used.append(f"{where}: there is no such point or event; there are {known}")
     entries.sort(key=lambda entry: -entry.priority)  # stable: equals keep their places
-    return HookFile(entries=tuple(entries), not_used=tuple(not_used))
+    return HookFile(entries=tuple(entries), observing=tuple(observing), not_used=tuple(not_used))
 
 
-def _entries(point: HookPoint, groups: JsonValue, where: str, not_used: list[str]) -> Iterator[CommandEntry]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    name: str
+    matcher: str
+    handler: _Handler
+
+
+def _deciding(point: HookPoint, read: _Read) -> CommandEntry:
+    usual = _PROMPT_LIMIT_S if point is HookPoint.USER_PROMPT_SUBMIT else _LIMIT_S
+    return CommandEntry(
+        name=read.name,
+        point=point,
+        command=read.handler.command,
+        time_limit_s=read.handler.timeout or usual,
+        matcher=read.matcher,
+        observer=read.handler.observer,
+        on_error_allow=read.handler.on_error == "allow",
+        priority=read.handler.priority,
+    )
+
+
+def _observing(event: str, read: _Read) -> ObserverEntry:
+    limit_s = read.handler.timeout or _LIMIT_S
+    return ObserverEntry(
+        name=read.name, event=event, command=read.handler.command, time_limit_s=limit_s, matcher=read.matcher
+    )
+
+
+def _read(event: str, groups: JsonValue, where: str, not_used: list[str], *, has_a_matcher: bool) -> Iterator[_Read]:
     if not isinstance(groups, list):
         raise HookFileError(f"{where} must be a list of groups, each with a matcher and hooks")
     for at, raw_group in enumerate(groups):
@@ -108,25 +153,14 @@ def _entries(point: HookPoint, groups: JsonValue, where: str, not_used: list[str
             raise HookFileError(
                 f"{where}[{at}].matcher {group.matcher!r} is no regular expression ({error})"
             ) from error
-        if group.matcher not in ("", "*") and point not in _HAVE_A_MATCHER:
-            raise HookFileError(f"{where}[{at}].matcher: {point} is not about a tool, so nothing can match it; drop it")
+        if group.matcher not in ("", "*") and not has_a_matcher:
+            raise HookFileError(f"{where}[{at}].matcher: {event} is not about a tool, so nothing can match it; drop it")
         for number, raw in enumerate(group.hooks):
             place = f"{where}[{at}].hooks[{number}]"
             if isinstance(raw, dict) and isinstance(raw.get("type"), str) and raw["type"] != "command":
                 not_used.append(f"{place}: handlers of type {raw['type']!r} are not known here, only 'command'")
                 continue
-            handler = _valid(_Handler, raw, place)
-            yield CommandEntry(
-                name=f"{point}[{at}.{number}]",
-                point=point,
-                command=handler.command,
-                time_limit_s=handler.timeout
-                or (_PROMPT_LIMIT_S if point is HookPoint.USER_PROMPT_SUBMIT else _LIMIT_S),
-                matcher=group.matcher,
-                observer=handler.observer,
-                on_error_allow=handler.on_error == "allow",
-                priority=handler.priority,
-            )
+            yield _Read(name=f"{event}[{at}.{number}]", matcher=group.matcher, handler=_valid(_Handler, raw, place))
 
 
 def _valid(model: type[_Model], raw: JsonValue, where: str) -> _Model:

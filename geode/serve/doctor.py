@@ -135,7 +135,7 @@ def _hooks(settings: Settings) -> Iterator[Finding]:
     except HookFileError as error:
         yield Finding(about="hooks", health=Health.BAD, text=str(error), todo="no session begins until it is repaired")
         return
-    text = f"{len(found.entries)} of your own" if found.entries else "none of your own"
+    text = f"{len(found.commands)} of your own" if found.commands else "none of your own"
     yield Finding(about="hooks", health=Health.OK, text=text)
     for reason in found.not_used:
         yield Finding(about="hooks", health=Health.MISSING, text=reason, todo="geode hooks ls shows what decides")

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from geode.config.paths import StateRoot
 from geode.hooks.command import CommandEntry, CommandHook, CommandPlace
 from geode.hooks.hook_file import read_hook_file
+from geode.hooks.observing import Watching
 from geode.hooks.outcomes import NoAnswer
 from geode.hooks.points import Decision, DecisionHook, HookEvent, Pass
 from geode.hooks.vocabulary import Vocabulary
@@ -27,6 +28,7 @@ class OwnHooks:
     """The hooks of one session besides its scaffold's, in their order, and what was left out, with the reason."""
 
     deciding: tuple[DecisionHook, ...] = ()
+    watching: tuple[Watching, ...] = ()
     left_out: tuple[str, ...] = ()
 
 
@@ -40,7 +42,7 @@ def own_hooks(
             its guards a session does not begin.
         TrustUnreadable: if the record of what was trusted is damaged.
     """
-    entries = read_hook_file(root.hooks_file).entries
+    own = read_hook_file(root.hooks_file)
     found = find_project_hooks(root, workspace, TrustStore(root.mcp_trust))
     inherited = {name: environment[name] for name in _INHERITED if name in environment}
     place = CommandPlace(
@@ -53,7 +55,11 @@ def own_hooks(
     return OwnHooks(
         deciding=(
             *_of_projects(found.trusted, place),
-            *(CommandHook(entry, place, Vocabulary()) for entry in entries),
+            *(CommandHook(entry, place, Vocabulary()) for entry in own.entries),
+        ),
+        watching=(
+            *(Watching(entry=entry, place=place) for entry in own.observing),
+            *_watching(found.trusted, place),
         ),
         left_out=found.left_out,
     )
@@ -61,9 +67,15 @@ def own_hooks(
 
 def _of_projects(files: tuple[ProjectHooks, ...], place: CommandPlace) -> Iterator[DecisionHook]:
     for file in files:
-        of = file.path.relative_to(file.workspace).as_posix()
         for entry in file.hooks.entries:
-            yield _ProjectHook(file, replace(entry, name=f"{of}:{entry.name}"), place)
+            yield _ProjectHook(file, replace(entry, name=f"{file.short}:{entry.name}"), place)
+
+
+def _watching(files: tuple[ProjectHooks, ...], place: CommandPlace) -> Iterator[Watching]:
+    for file in files:
+        for entry in file.hooks.observing:
+            named = replace(entry, name=f"{file.short}:{entry.name}")
+            yield Watching(entry=named, place=place, may_run=file.unchanged)
 
 
 class _ProjectHook:
@@ -83,7 +95,7 @@ class _ProjectHook:
         Raises:
             NoAnswer: if it gave none, or is another one by now.
         """
-        if not self._file.changed():
+        if self._file.unchanged():
             return await self._hook.decide(event)
         if self._is_guard:
             raise NoAnswer(f"{self._file.path}, or a program that it names, has changed since it was trusted")

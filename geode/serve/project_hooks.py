@@ -28,13 +28,18 @@ class ProjectHooks:
     hooks: HookFile
     programs: tuple[Path, ...]
 
-    def changed(self) -> bool:
-        """Whether the disk holds something else by now."""
+    @property
+    def short(self) -> str:
+        """Its name in the project."""
+        return self.path.relative_to(self.workspace).as_posix()
+
+    def unchanged(self) -> bool:
+        """Whether the disk still holds this."""
         try:
             found = read_project_file(self.path, self.workspace)
         except (HookFileError, OSError):
-            return True
-        return found is None or found.digest != self.digest
+            return False
+        return found is not None and found.digest == self.digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ def find_project_hooks(root: StateRoot, workspace: Path, trust: TrustStore) -> F
                     f" geode hooks trust {path} --forget"
                 )
         elif known is None:
-            if count := len(found.hooks.entries):
+            if count := len(found.hooks.commands):
                 left_out.append(
                     f"{path} is not trusted, so its hooks ({count}) do not run; look at them with:"
                     f" geode hooks trust {path}"
@@ -99,10 +104,10 @@ def standings(root: StateRoot, workspace: Path, trust: TrustStore) -> dict[Path,
         if file is None and known is not None:
             found[path] = "trusted, and gone: no session begins here"
         elif file is not None and known is None:
-            found[path] = f"not trusted: {len(file.hooks.entries)} hooks do not run"
+            found[path] = f"not trusted: {len(file.hooks.commands)} hooks do not run"
         elif file is not None:
             changed = "changed since it was trusted: no session begins here"
-            found[path] = f"trusted: {len(file.hooks.entries)} hooks" if known == file.digest else changed
+            found[path] = f"trusted: {len(file.hooks.commands)} hooks" if known == file.digest else changed
     return found
 
 
@@ -134,7 +139,7 @@ def read_project_file(path: Path, workspace: Path) -> ProjectHooks | None:
 
 
 def _own_programs(hooks: HookFile, folder: Path) -> tuple[Path, ...]:
-    words = {word for entry in hooks.entries for word in _words(entry.command)}
+    words = {word for command in hooks.commands for word in _words(command)}
     for variable in FOLDER_VARIABLES:
         words = {w.replace(f"${{{variable}}}", str(folder)).replace(f"${variable}", str(folder)) for w in words}
     words |= {word.rpartition("=")[2] for word in words}

@@ -19,6 +19,7 @@ from geode.executor.processor import ToolCallProcessor
 from geode.executor.rulings import Policy
 from geode.hooks.library import HookFactory, build_hooks
 from geode.hooks.middleware import fold_workspace_paths
+from geode.hooks.observing import CommandObservers
 from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem, Observer
 from geode.llm.errors import ConfigurationError
@@ -347,7 +348,8 @@ class SharedServices:
         _check_code(spec.scaffold)
         folder.path.mkdir(parents=True, exist_ok=True)
         evidence = EvidenceLedger(folder.evidence, spec.session_id, self.clock, self._redactor)
-        closers: list[_Closes] = [evidence]
+        watchers = CommandObservers(own.watching, evidence.note, spec.path)
+        closers: list[_Closes] = [watchers, evidence]
         try:
             checkpoint = SessionCheckpoint.open(folder.checkpoint, spec.session_id, durability)
             closers.append(checkpoint)
@@ -359,7 +361,7 @@ class SharedServices:
             for part in closers:
                 part.close()
             raise
-        system = HookSystem((timeline, *observers), evidence.note)
+        system = HookSystem((timeline, watchers, *observers), evidence.note)
         for done in clear_up(workspace, plan, receipts) if resumed else ():
             system.emit(done)
         executor = ToolExecutor(

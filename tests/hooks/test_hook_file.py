@@ -33,7 +33,8 @@ def test_a_settings_file_is_read_and_what_has_no_place_here_is_named(tmp_path: P
                         }
                     ],
                     "Stop": [{"hooks": [{"type": "command", "command": "./end.sh", "on_error": "allow"}]}],
-                    "SessionStart": [{"hooks": [{"type": "command", "command": "./hello.sh"}]}],
+                    "SessionStart": [{"matcher": "resume", "hooks": [{"type": "command", "command": "./hello.sh"}]}],
+                    "WorktreeCreate": [{"hooks": [{"type": "command", "command": "./tree.sh"}]}],
                 },
             },
         )
@@ -47,7 +48,14 @@ def test_a_settings_file_is_read_and_what_has_no_place_here_is_named(tmp_path: P
     )
     assert (end.point, end.on_error_allow, end.time_limit_s) == (HookPoint.STOP, True, 60.0)
     assert len({entry.name for entry in found.entries}) == 2
-    assert ["http" in found.not_used[0], "SessionStart" in found.not_used[1]] == [True, True]
+    (start,) = found.observing
+    assert (start.event, start.matcher, start.command, start.time_limit_s) == (
+        "SessionStart",
+        "resume",
+        "./hello.sh",
+        60.0,
+    )
+    assert ["http" in found.not_used[0], "WorktreeCreate" in found.not_used[1]] == [True, True]
 
 
 def test_a_higher_priority_goes_first_and_equals_keep_their_places(tmp_path: Path) -> None:

@@ -47,6 +47,19 @@ def test_a_hook_sees_no_key_of_ours(tmp_path: Path) -> None:
     assert f"GEODE_PROJECT_DIR={tmp_path}" in seen
 
 
+def test_a_command_hears_what_happens_and_its_failure_is_evidence(tmp_path: Path) -> None:
+    """It is done before `geode ask` is, and says nothing to the model."""
+    names = ("SessionStart", "turn_ended", "SessionEnd")
+    keep = {name: f"sleep 0.2; cat > {tmp_path}/{name}" for name in names}
+    root = with_hooks(tmp_path / "root", **keep, call_ended="exit 7")
+    code, said = ask(tmp_path, root)
+    assert code == 0
+    assert [json.loads((tmp_path / name).read_text())["hook_event_name"] for name in names] == list(names)
+    evidence = (tmp_path / "root" / "sessions" / str(said["session"]) / "evidence.jsonl").read_text()
+    assert evidence.count("hook call_ended[0.0]") == 1
+    assert "exit code 7" in evidence
+
+
 def test_an_experiment_is_not_touched_by_hooks_of_one_machine(tmp_path: Path) -> None:
     """It measures its scaffold; else the same experiment would say something else on another machine."""
     root = with_hooks(tmp_path / "root", UserPromptSubmit="exit 2", PreToolUse="exit 2", Stop="exit 2")
@@ -68,8 +81,9 @@ def test_no_session_begins_without_guards_that_cannot_be_read(tmp_path: Path) ->
 
 
 def test_hooks_are_listed_with_what_has_no_place_here(tmp_path: Path) -> None:
-    root = with_hooks(tmp_path / "root", Stop="./end.sh", SessionEnd="./bye.sh")
+    root = with_hooks(tmp_path / "root", Stop="./end.sh", SessionEnd="./bye.sh", WorktreeCreate="./t.sh")
     listed = geode(tmp_path, "hooks", "ls", *root)
     assert "Stop[0.0]  guard  within 60 s  ./end.sh" in listed.out
-    assert "hooks.SessionEnd: there is no such point" in listed.err
+    assert "SessionEnd[0.0]  is told  within 60 s  ./bye.sh" in listed.out
+    assert "hooks.WorktreeCreate: there is no such point" in listed.err
     assert geode(tmp_path, "hooks", "ls", "--json", *root).json["not_used"]
