@@ -46,7 +46,9 @@ class CredentialMissing(ConfigurationError):
 
 
 class BudgetReached(LLMError):
-    """The call could pass a cap on spending; nothing was sent."""
+    """The call could pass a cap on spending; nothing was sent, or nothing after `attempts`."""
+
+    attempts: tuple[Attempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

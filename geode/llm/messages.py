@@ -168,6 +168,7 @@ class ModelResponse:
     `simulated` is true where no language model was asked; the flag travels into every record. `provider` is who ran the
     model behind a route that leads to several, `request_id` the provider's own name of the request, and `attempts` are
     the requests that failed before it. `raw` is the provider's content as ASCII JSON, for replay word by word.
+    `stop_detail` is what the provider says besides of why it stopped: the category of a refusal.
     """
 
     blocks: tuple[TextBlock | ToolUse, ...]
@@ -179,6 +180,7 @@ class ModelResponse:
     raw: str | None = None
     provider: str = ""
     request_id: str = ""
+    stop_detail: str = ""
     attempts: tuple[Attempt, ...] = ()
 
 
@@ -233,6 +235,9 @@ class BoundsCost(Protocol):
     Without it the loop learns what a call costs when it is paid for, and the last call may pass the limit.
     """
 
-    def cost_usd_max(self, snapshot: StepSnapshot) -> float:
-        """Return the most that `acomplete(snapshot)` can cost, whatever it retries. It is asked before each call."""
+    def cost_usd_max(self, snapshot: StepSnapshot) -> float | None:
+        """Return the most that `acomplete(snapshot)` can cost, whatever it retries; None if nobody knows its price.
+
+        It is asked before each call.
+        """
         ...

@@ -292,6 +292,7 @@ class AgenticLoop:
         if isinstance(finished.error, ContextTooLarge):
             return await self._make_room(finished.error)
         if isinstance(finished.error, BudgetReached):
+            self._count_attempts(attempts_of(finished.error))
             return Ending(stop=TurnStop.BUDGET_REACHED, detail=str(finished.error))
         if isinstance(finished.error, LLMError):
             self._count_attempts(attempts_of(finished.error))

@@ -48,7 +48,7 @@ def would_pass(
     if not isinstance(adapter, BoundsCost):
         return None
     most = adapter.cost_usd_max(snapshot)
-    if progress.cost_usd + most <= limits.cost_usd:
+    if most is None or progress.cost_usd + most <= limits.cost_usd:
         return None
     detail = (
         f"the next call may cost {most:.4f} US dollars, and {progress.cost_usd:.4f} of {limits.cost_usd:g} are used up"

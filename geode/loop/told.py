@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from geode.events import AttemptFailed, ModelCalled, preview
-from geode.llm.errors import ProviderError
+from geode.llm.errors import BudgetReached, ProviderError
 from geode.llm.messages import ModelResponse, TextBlock
 from geode.llm.usage import Attempt
 from geode.records.checkpoint import Progress
@@ -48,7 +48,9 @@ def attempts_failed(progress: Progress, attempts: Sequence[Attempt]) -> Iterator
 
 
 def attempts_of(error: Exception) -> tuple[Attempt, ...]:
-    """Return the requests that a call made before it failed with `error`, the last one included."""
+    """Return the requests that a call made before it failed with `error`, and the last one if it was sent."""
+    if isinstance(error, BudgetReached):
+        return error.attempts
     if not isinstance(error, ProviderError):
         return ()
     facts = error.facts

@@ -35,11 +35,11 @@ class ScriptedModel:
 class PricedModel(ScriptedModel):
     """A scripted model with prices: a reply may cost up to `cost_usd_max`. It keeps its word if its script does."""
 
-    def __init__(self, replies: Sequence[Reply], cost_usd_max: float) -> None:
+    def __init__(self, replies: Sequence[Reply], cost_usd_max: float | None) -> None:
         super().__init__(replies)
         self._cost_usd_max = cost_usd_max
 
-    def cost_usd_max(self, snapshot: StepSnapshot) -> float:
+    def cost_usd_max(self, snapshot: StepSnapshot) -> float | None:
         return self._cost_usd_max
 
 

@@ -369,6 +369,15 @@ async def test_a_call_that_a_budget_does_not_allow_leaves_the_prompt_open(opened
     assert (await bench.loop.aresume()).text == "done"
 
 
+async def test_what_was_spent_before_a_budget_was_reached_is_counted(opened: SessionOpener) -> None:
+    """PROVIDERS 25: a cap that stops a retry finds a request that was billed and gave nothing."""
+    refusal = BudgetReached("the day's 1 US dollar is spent")
+    refusal.attempts = (Attempt(error="StreamCut", status=200, usage=Usage(output_tokens=4, cost_usd=0.004)),)
+    bench, _ = opened([refusal])
+    result = await bench.loop.arun("go")
+    assert (result.stop, result.cost_usd_known) == (TurnStop.BUDGET_REACHED, 0.004)
+
+
 async def test_what_failed_requests_cost_is_counted_once(opened: SessionOpener) -> None:
     """PROVIDERS 25: what was billed and gave nothing is spent all the same, and what nobody knows is said so."""
     attempts = (

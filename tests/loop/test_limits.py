@@ -112,6 +112,12 @@ async def test_without_prices_the_last_call_may_pass_the_limit_on_cost(tmp_path:
     assert await spent(tmp_path, ScriptedModel([costing(0.75)]), 1.0) == (TurnStop.COST_LIMIT, 2, 1.5)
 
 
+async def test_a_model_whose_price_nobody_knows_is_asked_until_its_cost_is_known(tmp_path: Path) -> None:
+    """No bound is no reason to stop: the limit is then held against what was paid."""
+    stop, made, _ = await spent(tmp_path, PricedModel([costing(0.6)], None), 1.0)
+    assert (stop, made) == (TurnStop.COST_LIMIT, 2)
+
+
 async def test_a_bound_that_is_no_number_allows_no_call(tmp_path: Path) -> None:
     stop, made, _ = await spent(tmp_path, PricedModel([costing(0.1)], float("nan")), 1.0)
     assert (stop, made) == (TurnStop.COST_LIMIT, 0)
