@@ -97,9 +97,8 @@ class Responses:
         """Return the response that `step` describes."""
         output = self._output(request, step)
         shell = _shell(request, step)
-        whole = {**shell, "output": output, "usage": _usage(request, step, output), **_status(step)}
-        if step.end == Ending.FAILED:
-            whole = _failed(whole, Failure.SERVER)
+        whole = {**shell, "output": output, "usage": _usage(request, step, output)}
+        whole = _failed(whole, Failure.SERVER) if step.end == Ending.FAILED else {**whole, **_status(step)}
         if request.body.get("store") is not False:
             if len(self._stored) >= _STORED_MAX:
                 del self._stored[next(iter(self._stored))]

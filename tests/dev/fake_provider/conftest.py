@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from contextlib import ExitStack
 
 import anthropic
 import openai
@@ -12,15 +12,17 @@ from geode.dev.fake_provider.script import Script
 from geode.dev.fake_provider.server import FakeProvider
 from geode.llm.routes import Route
 
+_PROVIDERS = ("ANTHROPIC_", "OPENAI_", "OPENROUTER_", "ZAI_", "TYPESAFE_")
 
-@pytest.fixture(autouse=True)
-def no_settings_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_the_developer() -> Iterator[None]:
     """A key or a proxy of the developer must not reach an SDK."""
-    for name in list(os.environ):
-        if name.startswith(("ANTHROPIC_", "OPENAI_", "OPENROUTER_", "ZAI_", "TYPESAFE_")) or name.lower().endswith(
-            "_proxy"
-        ):
-            monkeypatch.delenv(name)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(_PROVIDERS) or name.lower().endswith("_proxy"):
+                patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -35,22 +37,21 @@ def double(running: FakeProvider) -> FakeProvider:
     return running
 
 
-@pytest.fixture
-def claude(double: FakeProvider) -> Iterator[anthropic.Anthropic]:
+@pytest.fixture(scope="session")
+def claude(running: FakeProvider) -> Iterator[anthropic.Anthropic]:
     with anthropic.Anthropic(
-        api_key=double.key(Route.ANTHROPIC), base_url=double.base_url(Route.ANTHROPIC), max_retries=0
+        api_key=running.key(Route.ANTHROPIC), base_url=running.base_url(Route.ANTHROPIC), max_retries=0
     ) as client:
         yield client
 
 
-@pytest.fixture
-def clients(double: FakeProvider) -> Iterator[dict[Route, openai.OpenAI]]:
+@pytest.fixture(scope="session")
+def clients(running: FakeProvider) -> Iterator[dict[Route, openai.OpenAI]]:
     """The OpenAI SDK on each route that it serves."""
-    routes = (Route.OPENAI, Route.OPENAI_CODEX, Route.OPENROUTER, Route.ZAI)
-    made: dict[Route, Any] = {
-        route: openai.OpenAI(api_key=double.key(route), base_url=double.base_url(route), max_retries=0)
-        for route in routes
-    }
-    yield made
-    for client in made.values():
-        client.close()
+    with ExitStack() as stack:
+        yield {
+            route: stack.enter_context(
+                openai.OpenAI(api_key=running.key(route), base_url=running.base_url(route), max_retries=0)
+            )
+            for route in (Route.OPENAI, Route.OPENAI_CODEX, Route.OPENROUTER, Route.ZAI)
+        }

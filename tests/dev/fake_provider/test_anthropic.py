@@ -177,7 +177,9 @@ def test_each_broken_rule_is_refused_and_takes_no_step(
 def raw(double: FakeProvider, body: object, **headers: str) -> httpx.Response:
     named = {"x_api_key": double.key(Route.ANTHROPIC), "anthropic_version": "2026-10-21"} | headers
     sent = {name.replace("_", "-"): value for name, value in named.items() if value}
-    return httpx.post(double.base_url(Route.ANTHROPIC) + "/v1/messages", json=body, headers=sent, trust_env=False)
+    return httpx.post(
+        double.base_url(Route.ANTHROPIC) + "/v1/messages", json=body, headers=sent, trust_env=False, verify=False
+    )
 
 
 def test_reasoning_of_an_earlier_loop_may_go_but_not_change(double: FakeProvider, claude: anthropic.Anthropic) -> None:
