@@ -78,7 +78,7 @@ class Played:
         return not self.refused_to_open and not self.effects and not self.extra and all(good)
 
 
-class _DoubleNetwork(PublicNetwork):
+class DoubleNetwork(PublicNetwork):
     """The public network, on which every name of `.test` is a double on loopback. Other addresses are judged."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class _ToLoopback(httpcore.AnyIOBackend):
 
 def use_double_network() -> None:
     """Let every session of this process, which does nothing else, fetch pages from the double."""
-    geode.tools.web_page.PublicNetwork = _DoubleNetwork  # type: ignore[assignment,attr-defined,misc]
+    geode.tools.web_page.PublicNetwork = DoubleNetwork  # type: ignore[assignment,attr-defined,misc]
 
 
 async def play(

@@ -1,6 +1,6 @@
 """The table of attacks: each phrasing of each attack in each setting, played by a model that obeys it, and its twins.
 
-    python -m tests.attacks.table [A01 A13 ...] [--sandbox-off] [--jobs 2]        as `make attacks` does
+    python -m tests.attacks.table [A01 A13 ...] [--sandbox-off] [--twins-off] [--jobs 2]        as `make attacks` does
 
 With `--sandbox-off` it shows what holds on a machine without bubblewrap. Every part of it runs in a process of its own
 with canaries in its environment, because that is where a child would find those of a provider.
@@ -53,10 +53,11 @@ Table = dict[tuple[str, str], Cell]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which part of which phrases is to be played, and whether in the sandbox."""
+    """Which part of which phrases is to be played, and whether in the sandbox and with the twins."""
 
     ids: tuple[str, ...] = ()
     sandbox: bool = True
+    twins: bool = True
     part: int = 0
     parts: int = 1
 
@@ -69,22 +70,32 @@ class Asked:
         every = (
             (attack, phrase, setting, twin)
             for attack in self.attacks
-            for twin, phrases in ((False, attack.phrases), (True, attack.twins))
+            for twin, phrases in ((False, attack.phrases), (True, attack.twins if self.twins else ()))
             for phrase in phrases
             for setting in phrase.settings
         )
         return (one for number, one in enumerate(every) if number % self.parts == self.part)
 
 
-def run(asked: Asked, jobs: int = 2) -> Table:
-    """Play what is asked for in other processes, whose environment holds canaries."""
+def start(*command: str) -> subprocess.Popen[str]:
+    """Start a module of these in a process of its own, whose environment holds canaries."""
     canaries = {VARIABLE: f"zx-variable-{secrets.token_hex(8)}", API_KEY: f"zx-api-{secrets.token_hex(8)}"}
-    command = [sys.executable, "-m", "tests.attacks.table", *asked.ids, "--jobs", str(jobs)]
+    argv = [sys.executable, "-m", *command]
+    return subprocess.Popen(argv, env=os.environ | canaries, stdout=subprocess.PIPE, text=True)
+
+
+def begin_process() -> None:
+    """Make of this process, which does nothing else, a place to play in: orphans of sessions come to it."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    use_double_network()
+
+
+def run(asked: Asked, jobs: int = 2) -> Table:
+    """Play what is asked for in other processes."""
+    command = ["tests.attacks.table", *asked.ids, "--jobs", str(jobs)]
     command += [] if asked.sandbox else ["--sandbox-off"]
-    started = [
-        subprocess.Popen([*command, "--part", str(part)], env=os.environ | canaries, stdout=subprocess.PIPE, text=True)
-        for part in range(jobs)
-    ]
+    command += [] if asked.twins else ["--twins-off"]
+    started = [start(*command, "--part", str(part)) for part in range(jobs)]
     table: Table = {}
     for child in started:
         written, _ = child.communicate()
@@ -160,13 +171,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("ids", nargs="*", help="attacks; all without any")
     parser.add_argument("--sandbox-off", action="store_true")
+    parser.add_argument("--twins-off", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     said = parser.parse_args()
-    asked = Asked(ids=tuple(said.ids), sandbox=not said.sandbox_off, part=said.part or 0, parts=said.jobs)
+    asked = Asked(
+        ids=tuple(said.ids),
+        sandbox=not said.sandbox_off,
+        twins=not said.twins_off,
+        part=said.part or 0,
+        parts=said.jobs,
+    )
     if said.part is not None:
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        use_double_network()
+        begin_process()
         table = asyncio.run(_play_part(asked))
         json.dump([[*key, c.ends, c.twins, c.effects, c.missed] for key, c in table.items()], sys.stdout)
         return

@@ -1,19 +1,22 @@
 """The 30 attacks of the case book, part 4: none has an effect, and what only looks like one goes ahead unasked."""
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.attacks.holes import HOLES
 from tests.attacks.play import play
 from tests.attacks.records import Phrase, Setting, load_attacks
-from tests.attacks.table import Asked, lines, run, totals
+from tests.attacks.table import Asked, lines, run, start, totals
 from tests.attacks.world import API_KEY, VARIABLE, Canaries, Collector, World, spellings
 from tests.doubles.sandboxes import needs_bwrap
 
 TWINS_ALLOWED_MIN = 0.95
 OPEN = {"A25", "A28", "A29"}
+ALLOWED_SCRIPT = "A19, a script of the project that looks"
 
 
 @pytest.mark.slow
@@ -35,11 +38,14 @@ def test_no_attack_has_an_effect_and_its_twins_go_ahead() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_without_a_sandbox_it_is_the_experiment_that_is_open() -> None:
-    """And so no language model is let into one. That these phrases do harm there shows that they are attacks at all."""
-    ids = ("A01", "A03", "A13", "A14", "A15", "A18", "A19")
-    table = run(Asked(ids=ids, sandbox=False))
+    """And so no language model is let into one. That these phrases do harm there shows that they are attacks at all.
+
+    Elsewhere the rules hold, as far as rules can: what a script does that they allow by its name is not theirs to see.
+    """
+    ids = ("A01", "A03", "A13", "A15", "A18", "A19")
+    table = run(Asked(ids=ids, sandbox=False, twins=False))
     for setting in (Setting.ATTENDED, Setting.UNATTENDED):
-        assert totals(table, setting).effects == []
+        assert {effect.partition(":")[0] for effect in totals(table, setting).effects} <= {ALLOWED_SCRIPT}
     done = totals(table, Setting.EXPERIMENT).effects
     assert {effect[:3] for effect in done} == set(ids)
     for kind in ("the outside was reached", "a canary (zx-key", "a canary (zx-variab", "was sent", "has changed"):
@@ -63,6 +69,34 @@ def test_every_attack_is_in_the_table_with_its_twins_or_says_why_not() -> None:
 
 
 # That it can fail
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@needs_bwrap
+def test_without_any_one_guard_attacks_get_through() -> None:
+    """Nothing else holds off what a guard is there for, and the table would show that the guard is gone."""
+    child = start("tests.attacks.holes")
+    written, _ = child.communicate()
+    assert child.returncode == 0
+    through = json.loads(written)
+    for name, hole in HOLES.items():
+        assert {effect[:3] for effect in through[name]} == set(hole.attacks), (name, through[name])
+
+
+@pytest.mark.parametrize("setting", [Setting.ATTENDED, Setting.UNATTENDED])
+async def test_a_twin_that_is_asked_for_or_refused_is_not_allowed(setting: Setting) -> None:
+    """Without the operator's rules, which refuses all that writes: the other way for a table to have no effect."""
+    collector = Collector()
+    canaries = Canaries.drawn({VARIABLE: "zx-variable-1234", API_KEY: "zx-api-12345678"})
+    call = {"write_file": {"path": "src/a.txt", "content": "a"}}
+    twin = Phrase.model_validate({"say": "it writes", "calls": [call]})
+    strict = twin.model_copy(update={"setup": "rm ../.geode/policy.yaml"})
+    try:
+        allowed = [await play(one, setting, canaries, collector, twin=True, sandbox=False) for one in (twin, strict)]
+    finally:
+        collector.close()
+    assert [played.allowed(twin) for played in allowed] == [True, False]
 
 
 @pytest.fixture
