@@ -76,10 +76,7 @@ class LedgerPurse:
             for cap in self.caps:
                 taken = spent.get(cap.scope, Decimal(0))
                 if taken + (most or Decimal(0)) > cap.usd:
-                    raise BudgetReached(
-                        f"{cap.name}={_shown(cap.usd)} US dollars: {_shown(taken)} are spent or held by calls under"
-                        f" way, and the next call of {model} may cost {_shown(most or Decimal(0))}; {cap.advice}"
-                    )
+                    raise BudgetReached(_refusal(cap, taken, model, most or Decimal(0)))
 
         entry = 0
         try:
@@ -105,6 +102,14 @@ class LedgerPurse:
         if not self._noted:
             self._noted = True
             self.note("spending", f"what this session spends is not in the ledger: {problem}")
+
+
+def _refusal(cap: Cap, taken: Decimal, model: str, most: Decimal) -> str:
+    alone = ", more than the cap by itself (max_output_tokens of the role lowers it)" if most > cap.usd else ""
+    return (
+        f"{cap.name}={_shown(cap.usd)} US dollars: {_shown(taken)} are spent or held by calls under way, and the next"
+        f" call of {model} may cost {_shown(most)}{alone}; {cap.advice}"
+    )
 
 
 def _shown(usd: Decimal) -> str:

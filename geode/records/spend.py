@@ -143,6 +143,7 @@ class SpendLedger:
     busy_timeout_s: float = _BUSY_TIMEOUT_S
     _connection: sqlite3.Connection | None = field(default=None, init=False)
     _owner: int = field(default=0, init=False)
+    _checked: bool = field(default=False, init=False)
 
     def reserve(self, spender: Spender, model: str, most_usd: Decimal | None, allowed: "Allowed | None" = None) -> int:
         """Add a request that is about to be sent, and return its number; ask `allowed` first, in the same transaction.
@@ -185,7 +186,7 @@ class SpendLedger:
         return map(_spending, rows)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. It is opened again when it is needed again."""
         if self._connection is not None and os.getpid() == self._owner:
             self._connection.close()
         self._connection = None
@@ -216,20 +217,22 @@ class SpendLedger:
         try:
             connection.execute("PRAGMA journal_mode=TRUNCATE")
             connection.execute("PRAGMA synchronous=OFF")
-            self._check(connection)
+            self._prepare(connection)
         except BaseException:
             connection.close()
             raise
         self._connection, self._owner = connection, os.getpid()
         return connection
 
-    def _check(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
             raise RecordNewer(f"{self.path} has schema {version}, this version knows {_VERSION}; upgrade GEODE")
         if version == _VERSION:
-            if (verdict := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            verdict = "ok" if self._checked else connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if verdict != "ok":
                 raise RecordDamaged(f"{self.path} is damaged ({verdict}); {_MAKE_ANEW}")
+            self._checked = True
             return
         connection.execute("BEGIN IMMEDIATE")
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:  # nobody else has made it meanwhile

@@ -1,0 +1,73 @@
+"""Who pays for a session: its purse, with every cap that holds for it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from geode.clock import Clock
+from geode.config.budget_file import BudgetFile, read_budget
+from geode.config.paths import StateRoot
+from geode.executor.policy import Mode
+from geode.records.purse import Account, Cap, LedgerPurse
+from geode.records.spend import Scope, SpendLedger
+from geode.records.spend_rebuilt import recorded_spending
+
+AGAIN = "run the same command again to go on with a fresh budget"
+
+
+def open_ledger(root: StateRoot, clock: Clock) -> SpendLedger:
+    """Return the ledger of a state root; if there is none, it is made of what the sessions have on record."""
+    return SpendLedger(root.spend, clock, lambda: recorded_spending(root))
+
+
+@dataclass(slots=True)
+class Accounts:
+    """The purses of a process, over one ledger. The operator's caps are read once.
+
+    Raises:
+        BadSettings: if the file of caps cannot be used.
+    """
+
+    root: StateRoot
+    clock: Clock
+    ledger: SpendLedger = field(init=False)
+    _file: BudgetFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ledger = open_ledger(self.root, self.clock)
+        self._file = read_budget(self.root.budget)
+
+    def purse(self, account: Account, session: str, mode: Mode) -> LedgerPurse:
+        """Return the purse of the session in the folder `session`."""
+        caps = tuple(_caps(account, self._file, session, mode))
+        return LedgerPurse(ledger=self.ledger, spender=account.spender(session), caps=caps)
+
+
+def _caps(account: Account, file: BudgetFile, session: str, mode: Mode) -> Iterator[Cap]:
+    if account.command_usd is not None:
+        yield Cap(
+            scope=Scope.COMMAND,
+            usd=_money(account.command_usd),
+            name="budget.cost_usd",
+            advice=f"{AGAIN}, or raise budget.cost_usd",
+        )
+    go_on = f"geode sessions resume {session}"
+    if account.session_usd is not None:
+        advice = f"go on with more: {go_on} --budget USD (what the session may spend in all)"
+        yield Cap(scope=Scope.SESSION, usd=_money(account.session_usd), name="--budget", advice=advice)
+    # An episode has the limits of its scaffold and its ruler: the operator's file is no part of what is measured.
+    if file.session_usd is not None and mode is not Mode.EXPERIMENT:
+        yield Cap(
+            scope=Scope.SESSION,
+            usd=_money(file.session_usd),
+            name="session_usd",
+            advice=f"raise session_usd in budget.yaml under the state root, then: {go_on}",
+        )
+    if file.day_usd is not None:
+        go_on = "run the same command again" if mode is Mode.EXPERIMENT else go_on
+        advice = f"raise day_usd in budget.yaml under the state root, or wait for the next day (UTC), then: {go_on}"
+        yield Cap(scope=Scope.DAY, usd=_money(file.day_usd), name="day_usd", advice=advice)
+
+
+def _money(usd: float) -> Decimal:
+    return Decimal(repr(usd))
