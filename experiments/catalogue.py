@@ -10,8 +10,9 @@ from experiments.overrides import nearest
 from experiments.run_spec import Problem, RunSpec
 from experiments.suites.loader import ENTRY_POINT_GROUP, suite_names
 from geode.hooks.library import build_hooks
+from geode.llm.admission import check_role
 from geode.llm.errors import ConfigurationError
-from geode.llm.routes import ARCHIVED, check_launchable
+from geode.llm.routes import ARCHIVED
 from geode.serve.catalogues import HOOKS_GROUP, hook_code, hook_factories, hook_names, tool_names
 from geode.tools.delegate import NAME as DELEGATE
 
@@ -72,6 +73,6 @@ def _unknown(spec: RunSpec) -> Iterator[Problem]:
         if model in ARCHIVED:
             continue  # a known name; a plan shows how many episodes are refused for it, and why
         try:
-            check_launchable(model)
+            check_role(role, model)
         except ConfigurationError as error:
             yield Problem(path=f"role.{role}.model", text=str(error))

@@ -8,8 +8,8 @@ from experiments.plan import Plan, PlannedEpisode
 from experiments.run_spec import BudgetChoice
 from experiments.suite import Task
 from geode.config.paths import StateRoot
+from geode.llm.admission import check_role
 from geode.llm.errors import ConfigurationError
-from geode.llm.routes import check_launchable
 
 _SHOWN = 10  # reasons, or folders of one; a thousand say no more than ten
 
@@ -76,7 +76,7 @@ def _of_task(task: Task, roles: Mapping[str, str]) -> Iterator[str]:
 def _of_roles(roles: Mapping[str, str]) -> Iterator[str]:
     for role, model in roles.items():
         try:
-            check_launchable(model)
+            check_role(role, model)
         except ConfigurationError as error:
             yield f"role.{role}.model: {error}"
 

@@ -1,5 +1,6 @@
 """What an adapter is bound to: one exact model on one route, with its key, its address and its options."""
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
@@ -8,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from geode.llm.prices import Prices
 from geode.llm.routes import ModelName
+
+_SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
+"""How providers name a dated snapshot of a model: its id, and a day."""
 
 
 class Effort(StrEnum):
@@ -54,3 +58,7 @@ class Binding:
     prices: Prices | None
     options: ModelOptions = field(default_factory=ModelOptions)
     timeout_s: float = 600.0
+
+    def is_served_as(self, served: str) -> bool:
+        """Return whether a reply of `served` is one of the bound model: an id of it, or a dated snapshot of one."""
+        return not self.served_as or served in self.served_as or _SNAPSHOT.sub("", served) in self.served_as

@@ -22,11 +22,12 @@ from geode.hooks.middleware import fold_workspace_paths
 from geode.hooks.observing import CommandObservers
 from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem, Observer
+from geode.llm.binding import ModelOptions
 from geode.llm.errors import ConfigurationError
-from geode.llm.messages import LLMAdapter
+from geode.llm.messages import DeltaObserver, LLMAdapter
+from geode.llm.opening import room_of
 from geode.llm.outline import Outline
-from geode.llm.routes import check_launchable
-from geode.llm.simulated import Apprentice
+from geode.llm.spending import Purse
 from geode.loop.agentic_loop import AgenticLoop, LoopParts
 from geode.loop.limits import effective
 from geode.loop.prompt import system_prompt
@@ -42,6 +43,7 @@ from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold, SubAgentContract
 from geode.serve.catalogues import hook_code, hook_factories
 from geode.serve.delegation import ChildSessions, OpenedChild, child_scaffold
+from geode.serve.model_source import ModelSource, within_window
 from geode.serve.operator_hooks import OwnHooks, own_hooks
 from geode.serve.policy import Policies
 from geode.serve.recovery import clear_up
@@ -52,7 +54,7 @@ from geode.tools.mcp.defaults import DeclaredDefaults
 from geode.tools.plan import NO_EXTRA_TOOLS, BoundToolPlan, ExtraTools, bind
 from geode.tools.workspace import Workspace
 
-_MAX_OUTPUT_TOKENS = 8_192
+_NO_OPTIONS = ModelOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,8 @@ class SessionSpec:
     """What makes a session, apart from where it works and is recorded. Stored, so that it can be opened again.
 
     `environment` is the sandbox in which its tools execute; opened again without it, they would execute outside.
-    `path` names the sub-agents from the root down to this one; a session that nobody delegated to has none.
+    `path` names the sub-agents from the root down to this one; a session that nobody delegated to has none. `options`
+    say how the model is asked, in this session and in those of its sub-agents.
     """
 
     session_id: str
@@ -71,6 +74,7 @@ class SessionSpec:
     caps: LoopLimits | None = None
     environment: CommandEnvironment | None = None
     path: tuple[str, ...] = ()
+    options: ModelOptions = _NO_OPTIONS
 
     def child(self, session_id: str, contract: SubAgentContract) -> Self:
         """Return what the session of a sub-agent is: this one, less what its contract does not name."""
@@ -91,6 +95,7 @@ class SessionSpec:
             "caps": self.caps.model_dump(mode="json") if self.caps else None,
             "environment": self.environment.model_dump(mode="json") if self.environment else None,
             "path": list(self.path),
+            "options": self.options.model_dump(mode="json"),
         }
 
     @classmethod
@@ -110,6 +115,7 @@ class SessionSpec:
                 caps=LoopLimits.model_validate(body["caps"]) if body.get("caps") else None,
                 environment=CommandEnvironment.model_validate(env) if (env := body.get("environment")) else None,
                 path=tuple(str(name) for name in path) if isinstance(path := body.get("path"), list) else (),
+                options=ModelOptions.model_validate(body.get("options") or {}),
             )
         except KeyError as missing:
             raise ValueError(f"it lacks {missing}") from missing
@@ -190,10 +196,13 @@ class SharedServices:
         folder: Path,
         outline: Outline | None = None,
         simulation_key: str = "",
+        options: ModelOptions = _NO_OPTIONS,
         caps: LoopLimits | None = None,
         environment: Environment | None = None,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
+        purse: Purse | None = None,
+        on_delta: DeltaObserver | None = None,
         extra_tools: ExtraTools = NO_EXTRA_TOOLS,
         judges: Sequence[CompletionJudge] = (),
         observers: Sequence[Observer] = (),
@@ -209,18 +218,21 @@ class SharedServices:
             folder: where the session is recorded; created if need be.
             outline: the steps that a simulated model follows. No other model sees it.
             simulation_key: what a simulated model's randomness is keyed by.
+            options: how the model is asked; stored, since a session keeps to one way.
             caps: the ruler's caps; they lower the scaffold's limits.
             environment: where its tools execute; by default as policy says for the mode, see `Policies.environment`.
             approver: who approves; nobody by default.
             adapter: an adapter to use in place of the one that the model's route names (a recording, a double).
+            purse: who is asked before each request to a provider, those of sub-agents too; by default nobody.
+            on_delta: who is told each part of a reply as it comes; of this session alone.
             extra_tools: tools of MCP servers, from whoever started these; offered behind the scaffold's own.
             judges: judges of the completion check, after the rules.
             observers: observers besides the timeline.
             durability: what writes survive; by default the process in experiments, power elsewhere.
 
         Raises:
-            ConfigurationError: if the model cannot be launched, the code of a hook is not what the scaffold names, or
-                a sandbox is required and there is none.
+            ConfigurationError: if the model cannot be launched or asked so, its key is missing, the code of a hook is
+                not what the scaffold names, or a sandbox is required and there is none.
             UnknownHook: if the scaffold names a hook that is not registered.
             HookFileError: if the operator's hook file is wrong, or a trusted one of the project has changed.
             ToolPlanError: if it names a tool that there is not.
@@ -234,17 +246,16 @@ class SharedServices:
             scaffold=scaffold,
             model=model,
             simulation_key=simulation_key,
+            options=options,
             caps=caps,
             environment=environment.definition,
         )
-        chosen = adapter or _adapter(model, outline, simulation_key)
         return self._open(
             spec,
             SessionFolder(folder),
             workspace=workspace,
             environment=environment,
-            adapter=chosen,
-            given=adapter is not None,
+            source=self._source(outline, adapter, purse, on_delta),
             extra_tools=extra_tools,
             approver=approver or Nobody(),
             judges=judges,
@@ -261,6 +272,8 @@ class SharedServices:
         outline: Outline | None = None,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
+        purse: Purse | None = None,
+        on_delta: DeltaObserver | None = None,
         extra_tools: ExtraTools = NO_EXTRA_TOOLS,
         judges: Sequence[CompletionJudge] = (),
         observers: Sequence[Observer] = (),
@@ -288,8 +301,7 @@ class SharedServices:
             records,
             workspace=workspace,
             environment=self._policies.environment(spec.mode, workspace, spec.environment or LOCAL),
-            adapter=adapter or _adapter(spec.model, outline, spec.simulation_key),
-            given=adapter is not None,
+            source=self._source(outline, adapter, purse, on_delta),
             extra_tools=extra_tools,
             approver=approver or Nobody(),
             judges=judges,
@@ -305,8 +317,7 @@ class SharedServices:
         *,
         workspace: Path,
         environment: Environment,
-        adapter: LLMAdapter,
-        given: bool,
+        source: ModelSource,
         extra_tools: ExtraTools,
         approver: Approver,
         judges: Sequence[CompletionJudge],
@@ -315,6 +326,7 @@ class SharedServices:
         resumed: bool,
         policy: Policy | None = None,
     ) -> Session:
+        adapter = source.adapter(spec.model, spec.simulation_key, spec.options)
         # A child may what its parent may, whatever has become of the project's file since.
         policy = policy or self._policies.of(spec.mode, workspace, confined=environment.definition is not None)
 
@@ -326,8 +338,7 @@ class SharedServices:
                 records,
                 workspace=workspace,
                 environment=environment,
-                adapter=adapter if given else _adapter(child.model, None, child.simulation_key),
-                given=given,
+                source=source.of_child(),
                 extra_tools=NO_EXTRA_TOOLS,
                 approver=approver,
                 judges=judges,
@@ -377,7 +388,7 @@ class SharedServices:
             middleware=(fold_workspace_paths, DeclaredDefaults(extra_tools.specs)),
             system=system_prompt(spec.scaffold),
         )
-        limits = effective(spec.scaffold.limits, spec.caps)
+        limits = within_window(effective(spec.scaffold.limits, spec.caps), spec.model, spec.options)
         parts = LoopParts(
             session_id=spec.session_id,
             adapter=adapter,
@@ -391,7 +402,7 @@ class SharedServices:
             repair=spec.scaffold.repair,
             limits=limits,
             clock=self.clock,
-            max_output_tokens=_MAX_OUTPUT_TOKENS,
+            max_output_tokens=room_of(spec.model, spec.options).output_tokens,
             judges=judges,
             redactor=self._redactor,
             path="/".join(spec.path),
@@ -406,6 +417,18 @@ class SharedServices:
         loop = AgenticLoop(parts)
         children.begin(loop, system)
         return Session(spec, folder, loop, self.clock, closers)
+
+    def _source(
+        self, outline: Outline | None, given: LLMAdapter | None, purse: Purse | None, on_delta: DeltaObserver | None
+    ) -> ModelSource:
+        return ModelSource(
+            environment=self.settings.environment,
+            redactor=self._redactor,
+            outline=outline,
+            given=given,
+            purse=purse,
+            on_delta=on_delta,
+        )
 
     def _own_hooks(self, spec: SessionSpec, folder: SessionFolder, workspace: Path) -> OwnHooks:
         if spec.mode is Mode.EXPERIMENT:
@@ -427,11 +450,6 @@ def _check_code(scaffold: Scaffold) -> None:
                 f"the code of the hook {hook.name!r} is not that of the scaffold {scaffold.scaffold_id}"
                 f" ({hook.code}): it has changed since; restore it, or begin anew with what it is by now"
             )
-
-
-def _adapter(model: str, outline: Outline | None, simulation_key: str) -> LLMAdapter:
-    check_launchable(model)
-    return Apprentice(outline=outline, key=simulation_key)
 
 
 def _opened(spec: SessionSpec, plan: BoundToolPlan, *, resumed: bool) -> Event:

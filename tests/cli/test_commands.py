@@ -72,7 +72,7 @@ def test_an_uncertain_effect_is_settled_once_by_the_operators_word(killed: Path)
         (("ask", " "), 2, "empty"),
         (("ask", "x", "--workspace", "nowhere"), 2, "nowhere"),
         (("ask", "x", "--model", "gpt"), 1, "route/id"),
-        (("ask", "x", "--model", "anthropic/claude-opus-5-5"), 1, "simulated/apprentice"),
+        (("ask", "x", "--model", "anthropic/claude-opus-5.5"), 1, "anthropic/claude-opus-5-5"),
         (("sessions", "resume", "zz"), 2, "geode sessions ls"),
         (("effects", "ls", "zz"), 2, "geode sessions ls"),
     ],

@@ -182,15 +182,15 @@ CONFIGURATION = {
         typed=("run", "+tools.shel={}"), named=("tools.shel",), next_step="did you mean 'shell'", way=Way.COMPOSED
     ),
     "unknown model": Bad(
-        typed=("run", "role.target=anthropic/claude-opus-5-5"),
-        named=("role.target.model", "'anthropic/claude-opus-5-5'"),
-        next_step="models that can be launched: simulated/apprentice",
+        typed=("run", "role.target=anthropic/claude-opus-5.5"),
+        named=("role.target.model", "'anthropic/claude-opus-5.5'"),
+        next_step="did you mean 'anthropic/claude-opus-5-5'",
         way=Way.COMPOSED,
     ),
     "an archived model": Bad(
         typed=("sweep", "experiment=archived_sil_2606"),
         named=("gpt-5.5", "nothing was run"),
-        next_step="simulated/apprentice",
+        next_step="geode models ls",
     ),
     "code in a configuration": Bad(
         typed=("run", "+scaffold._target_=os.system"),
@@ -302,7 +302,7 @@ QUESTIONS = {
         typed=("ask", "Look.", "--model", "openai/gpt-9"),
         code=1,
         named=("'openai/gpt-9'",),
-        next_step="simulated/apprentice",
+        next_step="geode models ls",
         way=Way.INSTALLED,
     ),
     "unknown experiment": Bad(

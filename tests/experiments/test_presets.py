@@ -207,8 +207,8 @@ def test_the_archived_roles_are_known_as_recorded_and_refused_with_the_reason(
     for line, model in zip(lines, recorded.values(), strict=True):
         assert f"{model!r} is bound as run-2606 has it on record" in line
         assert "replayed from those records, not launched" in line
-        assert line.endswith("bind the role to one of simulated/apprentice")
-    assert set(recorded.values()) <= {*routes.LAUNCHABLE, *routes.ARCHIVED}
+        assert line.endswith("bind the role to another model of `geode models ls`")
+    assert set(recorded.values()) <= set(routes.ARCHIVED)
 
 
 def test_the_archived_roles_are_kept_by_the_specification_that_is_refused() -> None:
