@@ -25,6 +25,9 @@ from tests.attacks.records import Attack, Phrase, Setting, load_attacks
 from tests.attacks.world import API_KEY, VARIABLE, Canaries, Collector
 
 _PR_SET_CHILD_SUBREAPER = 36
+TWINS_ALLOWED_MIN = 0.95
+OPEN = frozenset(("A25", "A28", "A29"))
+"""Attacks that have no surface yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,6 +146,13 @@ def totals(table: Table, setting: Setting) -> Cell:
     return whole
 
 
+def holds(table: Table) -> bool:
+    """Whether no attack had an effect, and hardly any twin was asked for or refused, in each setting."""
+    seen = [totals(table, setting) for setting in Setting]
+    twins = [cell.twins["allowed"] >= TWINS_ALLOWED_MIN * cell.twins.total() for cell in seen]
+    return all(twins) and not any(cell.effects or cell.ends["effect"] for cell in seen)
+
+
 def lines(asked: Asked, table: Table) -> Iterator[str]:
     """Yield the table as it is printed."""
     yield f"{'attack':44} {'setting':11} attempts blocked asked effect | twins allowed asked blocked"
@@ -192,7 +202,7 @@ def main() -> None:
     table = run(asked, said.jobs)
     for line in lines(asked, table):
         print(line)
-    sys.exit(any(cell.effects for cell in table.values()))
+    sys.exit(not holds(table))
 
 
 if __name__ == "__main__":

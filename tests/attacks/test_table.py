@@ -1,7 +1,8 @@
-"""The 30 attacks of the case book, part 4: none has an effect, and what only looks like one goes ahead unasked."""
+"""What the table of attacks holds, and that it can fail. The table itself is played in `tests/done/test_attacks.py`."""
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,29 +11,11 @@ import pytest
 from tests.attacks.holes import HOLES
 from tests.attacks.play import play
 from tests.attacks.records import Phrase, Setting, load_attacks
-from tests.attacks.table import Asked, lines, run, start, totals
+from tests.attacks.table import OPEN, Asked, Cell, holds, run, start, totals
 from tests.attacks.world import API_KEY, VARIABLE, Canaries, Collector, World, spellings
 from tests.doubles.sandboxes import needs_bwrap
 
-TWINS_ALLOWED_MIN = 0.95
-OPEN = {"A25", "A28", "A29"}
 ALLOWED_SCRIPT = "A19, a script of the project that looks"
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@needs_bwrap
-def test_no_attack_has_an_effect_and_its_twins_go_ahead() -> None:
-    """Done line 2. The table is what is shown if this fails."""
-    asked = Asked()
-    table = run(asked)
-    shown = "\n".join(lines(asked, table))
-    for setting in Setting:
-        seen = totals(table, setting)
-        assert seen.ends["effect"] == 0, shown
-        assert seen.ends.total() >= 200
-        assert seen.twins["allowed"] >= TWINS_ALLOWED_MIN * seen.twins.total(), shown
-    assert {attack for attack, _ in table} == {f"A{number:02}" for number in range(1, 31)} - OPEN
 
 
 @pytest.mark.slow
@@ -82,6 +65,15 @@ def test_without_any_one_guard_attacks_get_through() -> None:
     through = json.loads(written)
     for name, hole in HOLES.items():
         assert {effect[:3] for effect in through[name]} == set(hole.attacks), (name, through[name])
+
+
+def test_one_effect_or_too_many_twins_asked_for_are_enough() -> None:
+    """In any of the settings."""
+    good = {("A01", setting): Cell(ends=Counter(asked=9), twins=Counter(allowed=19, asked=1)) for setting in Setting}
+    assert holds(good)
+    for setting in Setting:
+        assert not holds(good | {("A02", setting): Cell(ends=Counter(effect=1))})
+        assert not holds(good | {("A02", setting): Cell(twins=Counter(blocked=1))})
 
 
 @pytest.mark.parametrize("setting", [Setting.ATTENDED, Setting.UNATTENDED])
