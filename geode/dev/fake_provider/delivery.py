@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 
 from geode.dev.fake_provider.log import RequestLog
@@ -40,9 +39,7 @@ def whole(answer: Answer) -> Response:
     return Response(answer.whole(), media_type="application/json")
 
 
-def streamed(
-    http: HttpRequest, *, log: RequestLog, wire: Wire, request: Request, step: Step, answer: Answer
-) -> Response:
+def streamed(*, log: RequestLog, wire: Wire, request: Request, step: Step, answer: Answer) -> Response:
     """Return an answer as events, with what the step does to them."""
     events = answer.events()
     drop = False
@@ -51,22 +48,23 @@ def streamed(
         events.append(wire.stream_error(step.stream_error.failure, request, events))
     elif step.cut is not None:
         events, drop = events[: step.cut.after_events], step.cut.drop
-    content = _sent(http, log, events, event_s=step.event_ms / 1000, drop=drop)
+    content = _sent(log, events, event_s=step.event_ms / 1000, drop=drop)
     return StreamingResponse(content, headers={"cache-control": "no-cache"}, media_type=_EVENT_STREAM)
 
 
-async def _sent(
-    http: HttpRequest, log: RequestLog, events: Sequence[str], *, event_s: float, drop: bool
-) -> AsyncIterator[bytes]:
+async def _sent(log: RequestLog, events: Sequence[str], *, event_s: float, drop: bool) -> AsyncIterator[bytes]:
     if not event_s:
         # In one piece: what nobody waits for between would be joined on its way as well.
         yield "".join(events).encode()
     else:
-        for event in events:
-            await asyncio.sleep(event_s)
-            if await http.is_disconnected():
+        left = True
+        try:
+            for event in events:
+                await asyncio.sleep(event_s)
+                yield event.encode()
+            left = False
+        finally:
+            if left:  # cancelled: the client is gone
                 log.abandon()
-                return
-            yield event.encode()
     if drop:
         raise ConnectionLost

@@ -88,7 +88,7 @@ class Handler:
         delay_ms = self.player.script.latency_ms + plan.step.first_byte_ms
         if delay_ms:
             await asyncio.sleep(delay_ms / 1000)
-        response = self._sent(http, plan)
+        response = self._sent(plan)
         if endpoint is not None:
             response.headers[_REQUEST_ID.get(endpoint.route, "x-request-id")] = number
         return response
@@ -148,7 +148,7 @@ class Handler:
         if self._on_request is not None:
             self._on_request(request)
 
-    def _sent(self, http: HttpRequest, plan: _Plan) -> Response:
+    def _sent(self, plan: _Plan) -> Response:
         if plan.reply is DROPPED:
             return delivery.dropped()
         if plan.reply is not None:
@@ -158,7 +158,7 @@ class Handler:
         assert plan.wire is not None
         if plan.request.is_stream:
             return delivery.streamed(
-                http, log=self.log, wire=plan.wire, request=plan.request, step=plan.step, answer=plan.answer
+                log=self.log, wire=plan.wire, request=plan.request, step=plan.step, answer=plan.answer
             )
         return delivery.whole(plan.answer)
 
