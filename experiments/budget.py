@@ -1,28 +1,33 @@
-"""What one command may spend at the most. An episode starts only if its worst case still fits, so no cap is passed.
+"""What one command may spend at the most, so that no cap is passed.
 
-The caps hold for one command: what earlier commands spent, or another one beside it, is not counted. Calls are those of
-the loop, one a round; a route that sends a request twice counts once. Money is what the records say, nominal prices of
-simulated models included.
+Calls, and the money of models that nobody bills, are held by the episode: one starts only if its worst case still fits.
+The money of billed models is held by the call (`geode.records.purse`): an episode starts while any is left, and a call
+that could pass the cap is not sent. The episode that meets it so is no outcome: it is set aside, and run afresh by the
+next command.
 
-How far money is held depends on the adapter. One that bounds each call beforehand (`geode.llm.messages.BoundsCost`)
-keeps an episode within its limit, and the command within its cap. One that does not may let the last call of an episode
-pass both. A model whose price is not known ends the run with its first episode. A call to which a sub-agent had no
-answer is not seen, and counts as nothing.
+How far money is held by the episode depends on the adapter. One that bounds each call beforehand
+(`geode.llm.messages.BoundsCost`) keeps an episode within its limit, and the command within its cap. One that does not
+may let the last call of an episode pass both. A model whose price is not known ends the run with its first episode. A
+call to which a sub-agent had no answer is not seen, and counts as nothing.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from experiments.episode import EpisodeRecord
 from experiments.plan import EpisodeSpec
+from experiments.roles import Role
 from experiments.run_spec import BudgetChoice
 from geode.clock import Clock
+from geode.llm.spending import is_billed
 from geode.loop.turn import TurnStop
+from geode.records.database import RecordError
+from geode.records.spend import Scope, SpendLedger
 from geode.scaffold import Scaffold
+from geode.serve.accounts import AGAIN
 from geode.serve.delegation import DEPTH_MAX
 from geode.tools.delegate import NAME as DELEGATE
-
-_FREE = ("simulated/", "recorded/")  # routes whose calls are billed to nobody, so that a cost of 0 is a known one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +41,27 @@ class Amount:
         return Amount(cost_usd=self.cost_usd + other.cost_usd, calls=self.calls + other.calls)
 
 
+@dataclass(frozen=True, slots=True)
+class CommandPurse:
+    """What the sessions of one command spend on billed models, in whatever process: each asks before each call."""
+
+    ledger: SpendLedger
+    command: str
+
+    def spent_usd(self) -> Decimal:
+        """Return what is spent, or held by calls under way.
+
+        Raises:
+            RecordError: if nobody can say.
+        """
+        return self.ledger.spent(Scope.COMMAND, self.command)
+
+
 @dataclass(slots=True)
 class Budget:
     """The account of one command. Its time runs from when it is made. Not for several threads.
+
+    Without a `purse` no money is held call by call.
 
     Ask `admit` before an episode starts, and tell `settle` how it ended. Episodes that run side by side count together:
     each holds back its worst case until it is settled. So a refusal may pass: while `worth_waiting` says so, wait until
@@ -47,6 +70,7 @@ class Budget:
 
     choice: BudgetChoice
     clock: Clock
+    purse: CommandPurse | None = None
     spent: Amount = field(default=Amount(), init=False)
     deadline_s: float | None = field(default=None, init=False)
     """When everything ends, in the clock's `monotonic_s`; None is never. Running episodes are cancelled then."""
@@ -65,19 +89,19 @@ class Budget:
     @property
     def out_of_time(self) -> str:
         """What is to be said when the deadline is reached."""
-        return f"budget.seconds={self.choice.seconds or 0:g} are over; {_AGAIN}, or raise budget.seconds"
+        return f"budget.seconds={self.choice.seconds or 0:g} are over; {AGAIN}, or raise budget.seconds"
 
     def admit(self, spec: EpisodeSpec) -> str | None:
         """Hold back the worst case of an episode, which may then start; or say why it may not, and what to do."""
-        worst = worst_case(spec)
-        if refusal := self._refusal(self.spent + self.reserved, worst):
+        worst = self._worst(spec)
+        if refusal := self._refusal(self.spent + self.reserved, worst) or self._no_money(spec):
             return refusal
         self._held[spec.episode_key] = worst
         return None
 
     def worth_waiting(self, spec: EpisodeSpec) -> bool:
         """Whether running episodes hold back what a refused one needs: it may be admitted once they are settled."""
-        return not self._refusal(self.spent, worst_case(spec))
+        return not (self._refusal(self.spent, self._worst(spec)) or self._no_money(spec))
 
     def settle(self, episode_key: str, record: EpisodeRecord | None) -> None:
         """Count what an admitted episode spent. None: it is lost; its worst case stays spent, for nobody knows."""
@@ -88,6 +112,26 @@ class Budget:
         """Give back what an admitted episode holds: it did not start, for instance because another command ran it."""
         del self._held[episode_key]
 
+    def _by_calls(self, roles: Mapping[str, str]) -> bool:
+        return self.purse is not None and is_billed(roles[Role.TARGET])
+
+    def _worst(self, spec: EpisodeSpec) -> Amount:
+        worst = worst_case(spec)
+        return replace(worst, cost_usd=Decimal(0)) if self._by_calls(spec.roles) else worst
+
+    def _no_money(self, spec: EpisodeSpec) -> str | None:
+        """Say that nothing is left for an episode whose money is held call by call; None if it may begin."""
+        cap = self.choice.cost_usd
+        if cap is None or self.purse is None or not self._by_calls(spec.roles):
+            return None
+        try:
+            spent = self.purse.spent_usd()
+        except RecordError as problem:
+            return f"budget.cost_usd={cap:g} cannot be held: {problem}"
+        if spent < _money(cap):
+            return None
+        return f"budget.cost_usd={cap:g}: {spent:.4g} US dollars are spent; {AGAIN}, or raise budget.cost_usd"
+
     def _spent_by(self, record: EpisodeRecord, held: Amount) -> Amount:
         if not record.session_id:
             return Amount()  # no session was opened, so nothing was asked of a model
@@ -96,6 +140,8 @@ class Budget:
         answered = sum(usage.calls for usage in record.usage.values())
         # Calls of sub-agents are among the answered ones, and hide by their number that the last one was not.
         calls = max(record.rounds, answered + (record.stop_reason == TurnStop.MODEL_FAILED))
+        if self._by_calls(record.roles):
+            return Amount(calls=calls)
         if unpriced := unpriced_models(record):
             self._unpriced = unpriced[0]
         if unpriced or calls > answered:
@@ -110,7 +156,7 @@ class Budget:
         if choice.calls is not None and taken.calls + worst.calls > choice.calls:
             return (
                 f"budget.calls={choice.calls}: {taken.calls} model calls are spent or held back by running episodes,"
-                f" and the next one may need {worst.calls} more; {_AGAIN}, or raise budget.calls"
+                f" and the next one may need {worst.calls} more; {AGAIN}, or raise budget.calls"
             )
         if choice.cost_usd is None:
             return None
@@ -122,13 +168,10 @@ class Budget:
         if taken.cost_usd + worst.cost_usd > _money(choice.cost_usd):
             return (
                 f"budget.cost_usd={choice.cost_usd:g}: {taken.cost_usd:.4g} US dollars are spent or held back by"
-                f" running episodes, and the next one may cost {worst.cost_usd:g} more; {_AGAIN}, or raise"
+                f" running episodes, and the next one may cost {worst.cost_usd:g} more; {AGAIN}, or raise"
                 " budget.cost_usd"
             )
         return None
-
-
-_AGAIN = "run the same command again to go on with a fresh budget"
 
 
 def worst_case(spec: EpisodeSpec) -> Amount:
@@ -168,6 +211,8 @@ def too_small(choice: BudgetChoice, spec: EpisodeSpec) -> str | None:
     worst = worst_case(spec)
     if choice.calls is not None and worst.calls > choice.calls:
         return _cannot_start("calls", choice.calls, f"{worst.calls} model calls", worst.calls, "rounds")
+    if is_billed(spec.roles[Role.TARGET]):
+        return None
     if choice.cost_usd is not None and worst.cost_usd > _money(choice.cost_usd):
         return _cannot_start("cost_usd", choice.cost_usd, f"{worst.cost_usd:f} US dollars", worst.cost_usd, "cost_usd")
     return None
@@ -186,7 +231,7 @@ def unpriced_models(record: EpisodeRecord) -> tuple[str, ...]:
     return tuple(
         record.roles.get(role, role)
         for role, usage in record.usage.items()
-        if usage.calls and not usage.cost_usd and not record.roles.get(role, role).startswith(_FREE)
+        if usage.calls and not usage.cost_usd and is_billed(record.roles.get(role, role))
     )
 
 

@@ -11,7 +11,7 @@ from experiments.claims import Claims, Name, episode_name
 from experiments.episode import EpisodeRecord
 from experiments.manifest import EpisodeStatus, Manifest, ended
 from experiments.plan import PlannedEpisode
-from experiments.run_episode import EpisodeParts, run_episode, unrun_record
+from experiments.run_episode import EpisodeParts, OutOfMoney, run_episode, unrun_record
 from experiments.store import EpisodeStore, clear_workspaces
 from experiments.suite import Task
 
@@ -23,12 +23,13 @@ class Ending(StrEnum):
     FOUND = "found"  # another process had finished it
     BUSY = "busy"  # another process is running it
     LOST = "lost"  # the process that ran it died
+    OUT_OF_MONEY = "out_of_money"  # it met a cap on spending, and is set aside
     UNBEGUN = "unbegun"  # the process that was to run it died before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempted:
-    """What came of an attempt. RAN and FOUND have a record, LOST has a cause."""
+    """What came of an attempt. RAN and FOUND have a record, LOST and OUT_OF_MONEY have a cause."""
 
     ending: Ending
     record: EpisodeRecord | None = None
@@ -93,7 +94,10 @@ class EpisodeBench:
                 return Attempted(ending=Ending.BUSY)
             if (found := self.find(episode)) is not None:
                 return Attempted(ending=Ending.FOUND, record=found)
-            return Attempted(ending=Ending.RAN, record=await self._run(episode))
+            try:
+                return Attempted(ending=Ending.RAN, record=await self._run(episode))
+            except OutOfMoney as stop:
+                return Attempted(ending=Ending.OUT_OF_MONEY, cause=str(stop))
 
     async def _run(self, episode: PlannedEpisode) -> EpisodeRecord:
         spec = episode.spec
@@ -103,7 +107,7 @@ class EpisodeBench:
             record = await run_episode(self.parts, spec, self.tasks[spec.task_id], folder)
             self.store.finish(record)
         except BaseException:
-            # Interrupted or out of disk: half an episode is none.
+            # Interrupted, out of disk or of money: half an episode is none.
             self._set_aside(episode)
             raise
         self.manifest.note(episode, ended(record))

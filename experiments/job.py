@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 import geode
-from experiments.budget import Budget
+from experiments.budget import Budget, CommandPurse
 from experiments.claims import Claims
 from experiments.detectable import detectable
 from experiments.engine import EpisodeBench, EpisodeEngine, LocalEngine
@@ -19,7 +19,7 @@ from experiments.forecast import forecast
 from experiments.manifest import EpisodeStatus, Manifest
 from experiments.mirror import MirrorSpec, SinkMirror
 from experiments.past import look_back
-from experiments.plan import Asked, ExperimentConflict, Plan, enroll, make_plan
+from experiments.plan import Asked, ExperimentConflict, Plan, enroll, identity, make_plan
 from experiments.preview import Preview, preview_to_json, print_preview
 from experiments.progress import Progress
 from experiments.records import ExperimentRecord, Ruler, TaskRef, Variant
@@ -48,7 +48,9 @@ from experiments.workers import WorkerEngine, cores
 from experiments.written import WrittenCells
 from geode.clock import Clock, SystemClock
 from geode.config.settings import Settings, read_settings
+from geode.records.purse import Account
 from geode.redaction import Redactor
+from geode.serve.accounts import open_ledger
 from geode.serve.services import SharedServices
 
 
@@ -163,8 +165,14 @@ class _Experiment:
 
     def refusals(self, plan: Plan) -> tuple[Refusal, ...]:
         tasks = {task.task_id: task for task in self.suite.tasks}
-        refuse_damaged = self.spec.damaged == "refuse"
-        return refusals(plan, tasks, self.settings.root, self.spec.budget, refuse_damaged=refuse_damaged)
+        return refusals(
+            plan,
+            tasks,
+            self.settings.root,
+            self.spec.budget,
+            refuse_damaged=self.spec.damaged == "refuse",
+            allow_moving=self.spec.allow_moving_models,
+        )
 
     def preview(self) -> Preview:
         plan = self.plan()
@@ -204,12 +212,14 @@ class _Experiment:
             for episode in block.episodes:
                 manifest.note(episode, EpisodeStatus.PLANNED)
         cells = self._cells_to_write(plan)
+        account = Account(experiment=self.asked.name, command=self.clock.ulid(), command_usd=self.spec.budget.cost_usd)
+        purse = CommandPurse(open_ledger(self.settings.root, self.clock), account.command)
         mirror = SinkMirror(self._mirror_spec()) if cells else None
         progress = Progress(
             console, self.clock, reused={v.variant: v.reused for v in plan.variants}, to_run=plan.to_run
         )
         bench = EpisodeBench(
-            parts=EpisodeParts(root=self.settings.root, opener=self._opener(), clock=self.clock),
+            parts=EpisodeParts(root=self.settings.root, opener=self._opener(), clock=self.clock, account=account),
             store=self.store,
             tasks={task.task_id: task for task in self.suite.tasks},
             claims=claims,
@@ -217,8 +227,8 @@ class _Experiment:
         )
         runner = Runner(
             bench=bench,
-            engine=self._engine(bench),
-            budget=Budget(self.spec.budget, self.clock),
+            engine=self._engine(bench, account),
+            budget=Budget(self.spec.budget, self.clock, purse),
             mirror=mirror,
             progress=progress,
         )
@@ -231,6 +241,7 @@ class _Experiment:
         finally:
             progress.close()
             manifest.close()
+            purse.ledger.close()
         return Report(
             experiment=plan.experiment.name,
             counts=progress.counts,
@@ -275,7 +286,7 @@ class _Experiment:
             log=self._folder / "sinks.log",
         )
 
-    def _engine(self, bench: EpisodeBench) -> EpisodeEngine:
+    def _engine(self, bench: EpisodeBench, account: Account) -> EpisodeEngine:
         if isinstance(self.spec.executor, LocalExecutor):
             return LocalEngine(bench=bench, slots=self._side_by_side)
         worker = WorkerSpec(
@@ -284,6 +295,7 @@ class _Experiment:
             suite=self.spec.suite,
             targets=tuple(variant.roles["target"] for variant in self.asked.variants),
             parent=os.getpid(),
+            account=account,
         )
         return WorkerEngine(bench, worker, self._side_by_side)
 
@@ -308,22 +320,22 @@ def ask(variants: Sequence[VariantSpec], suite: Suite) -> Asked:
     )
     made: list[Variant] = []
     for variant in variants:
-        scaffold, roles = variant.spec.scaffold, variant.spec.roles
+        scaffold = variant.spec.scaffold
+        new = Variant(
+            name=variant.name,
+            scaffold_id=scaffold.scaffold_id,
+            scaffold=scaffold,
+            roles=variant.spec.roles,
+            options=variant.spec.options,
+            overrides=variant.overrides,
+        )
         for other in made:
-            if (other.scaffold_id, other.roles) == (scaffold.scaffold_id, roles):
+            if identity(other) == identity(new):
                 raise ExperimentConflict(
                     f"the variants {other.name!r} and {variant.name!r} are the same scaffold ({other.scaffold_id}):"
                     f" what differs in {variant.overrides or 'their overrides'} has no effect; drop one of them"
                 )
-        made.append(
-            Variant(
-                name=variant.name,
-                scaffold_id=scaffold.scaffold_id,
-                scaffold=scaffold,
-                roles=roles,
-                overrides=variant.overrides,
-            )
-        )
+        made.append(new)
     return Asked(
         name=spec.name or f"adhoc-{ruler.ruler_id}",
         question=spec.question,

@@ -12,6 +12,7 @@ from experiments.overrides import nearest
 from experiments.records import Caps, ExperimentRecord, Ruler, TaskRef, Variant, episode_key
 from experiments.store import EpisodeState, EpisodeStore
 from experiments.suite import OutcomeKind
+from geode.llm.binding import ModelOptions
 from geode.scaffold import Scaffold
 
 
@@ -34,6 +35,7 @@ class EpisodeSpec(BaseModel):
     seed: int
     repetition: int
     roles: dict[str, str]
+    options: dict[str, ModelOptions] = {}
     caps: Caps
     scaffold: Scaffold
 
@@ -154,11 +156,22 @@ def _differences(asked: Asked, on_record: ExperimentRecord) -> Iterator[str]:
             yield f"{key}: {old!r} on record, {new!r} asked"
     for variant in asked.variants:
         known = next((old for old in on_record.variants if old.name == variant.name), None)
-        if known is not None and (known.scaffold_id, known.roles) != (variant.scaffold_id, variant.roles):
+        if known is not None and identity(known) != identity(variant):
             yield (
-                f"variant {variant.name!r}: scaffold {known.scaffold_id} with {known.roles} on record,"
-                f" {variant.scaffold_id} with {variant.roles} asked{_code_changes(variant.scaffold, known.scaffold)}"
+                f"variant {variant.name!r}: scaffold {known.scaffold_id} with {_asked_so(known)} on record,"
+                f" {variant.scaffold_id} with {_asked_so(variant)} asked"
+                f"{_code_changes(variant.scaffold, known.scaffold)}"
             )
+
+
+def identity(variant: Variant) -> tuple[str, dict[str, str], dict[str, ModelOptions]]:
+    """Return what makes a variant another one, whatever it is called."""
+    return variant.scaffold_id, variant.roles, variant.options
+
+
+def _asked_so(variant: Variant) -> str:
+    options = {role: each.model_dump(mode="json", exclude_defaults=True) for role, each in variant.options.items()}
+    return f"{variant.roles} ({options})" if options else str(variant.roles)
 
 
 def _code_changes(new: Scaffold, old: Scaffold) -> str:
@@ -237,6 +250,7 @@ def _episode_spec(
         seed=seed,
         repetition=repetition,
         roles=variant.roles,
+        options=variant.options,
         caps=experiment.ruler.caps,
         scaffold=variant.scaffold,
     )

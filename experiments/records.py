@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from geode.canonical import content_hash
+from geode.llm.binding import ModelOptions
 from geode.scaffold import Scaffold
 
 VariantName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+=-]{0,79}$")]
@@ -39,12 +40,16 @@ class TaskRef(_Record):
 
 
 class Variant(_Record):
-    """One scaffold with its roles. `overrides` are the arguments that make it differ from the common configuration."""
+    """One scaffold with its roles. `overrides` are the arguments that make it differ from the common configuration.
+
+    `options` say how the models of roles are asked, where that is not left to their providers.
+    """
 
     name: VariantName
     scaffold_id: str
     scaffold: Scaffold
     roles: dict[str, str]
+    options: dict[str, ModelOptions] = {}
     overrides: tuple[str, ...] = ()
 
 
@@ -111,6 +116,9 @@ def episode_key(variant: Variant, task: TaskRef, seed: int, repetition: int, cap
     The experiment, the variant's name and the statistics are not part of it, so that an episode is shared by every
     experiment that asks for it.
     """
+    options = {
+        role: options.model_dump(mode="json", exclude_defaults=True) for role, options in variant.options.items()
+    }
     return content_hash(
         {
             "scaffold": variant.scaffold_id,
@@ -119,5 +127,6 @@ def episode_key(variant: Variant, task: TaskRef, seed: int, repetition: int, cap
             "seed": seed,
             "repetition": repetition,
             "caps": caps.caps_hash,
+            **({"options": options} if options else {}),  # what is not set has no part in the key
         }
     )

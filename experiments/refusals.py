@@ -4,12 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.budget import too_small
-from experiments.plan import Plan, PlannedEpisode
+from experiments.plan import EpisodeSpec, Plan, PlannedEpisode
 from experiments.run_spec import BudgetChoice
 from experiments.suite import Task
 from geode.config.paths import StateRoot
-from geode.llm.admission import check_role
+from geode.llm.admission import check_options, check_registered, check_role
 from geode.llm.errors import ConfigurationError
+from geode.llm.routes import parse_model
+from geode.llm.spending import is_billed
 
 _SHOWN = 10  # reasons, or folders of one; a thousand say no more than ten
 
@@ -23,13 +25,22 @@ class Refusal:
 
 
 def refusals(
-    plan: Plan, tasks: Mapping[str, Task], root: StateRoot, budget: BudgetChoice, *, refuse_damaged: bool
+    plan: Plan,
+    tasks: Mapping[str, Task],
+    root: StateRoot,
+    budget: BudgetChoice,
+    *,
+    refuse_damaged: bool,
+    allow_moving: bool = False,
 ) -> tuple[Refusal, ...]:
     """Return why episodes of `plan` that are to run may not; empty if the plan can run."""
     episodes = [episode for block in plan.blocks for episode in block.episodes]
     found: dict[str, list[PlannedEpisode]] = {}
     for episode in episodes:
-        for reason in (*_of_roles(episode.spec.roles), *_of_task(tasks[episode.spec.task_id], episode.spec.roles)):
+        for reason in (
+            *_of_roles(episode.spec, allow_moving=allow_moving),
+            *_of_task(tasks[episode.spec.task_id], episode.spec.roles),
+        ):
             found.setdefault(reason, []).append(episode)
     if plan.damaged and refuse_damaged:
         found[_damage(plan.damaged, root)] = list(plan.damaged)
@@ -73,12 +84,22 @@ def _of_task(task: Task, roles: Mapping[str, str]) -> Iterator[str]:
         yield reason
 
 
-def _of_roles(roles: Mapping[str, str]) -> Iterator[str]:
-    for role, model in roles.items():
+def _of_roles(spec: EpisodeSpec, *, allow_moving: bool) -> Iterator[str]:
+    for role, model in spec.roles.items():
         try:
             check_role(role, model)
         except ConfigurationError as error:
             yield f"role.{role}.model: {error}"
+            continue
+        try:
+            check_registered(model, allow_moving=allow_moving)
+        except ConfigurationError as error:
+            yield f"role.{role}.model: {error}: allow_moving_models=true"
+        if role in spec.options and is_billed(model):
+            try:
+                check_options(parse_model(model), spec.options[role])
+            except ConfigurationError as error:
+                yield f"role.{role}: {error}"
 
 
 def _damage(damaged: Sequence[PlannedEpisode], root: StateRoot) -> str:

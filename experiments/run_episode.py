@@ -25,11 +25,14 @@ from experiments.suites.verifier_runner import VerifierRunner
 from geode.clock import Clock
 from geode.config.paths import StateRoot
 from geode.executor.policy import Mode
+from geode.llm.binding import ModelOptions
 from geode.llm.errors import ConfigurationError
 from geode.llm.outline import Outline
 from geode.loop.turn import INFRASTRUCTURE_STOPS, TurnResult, TurnStop
 from geode.records.database import RecordError
+from geode.records.purse import Account
 from geode.scaffold import LoopLimits, Scaffold
+from geode.serve.session_spec import NO_ACCOUNT, NO_OPTIONS
 from geode.tools.environment import LOCAL, CommandEnvironment, Environment, EnvironmentBroken
 from geode.tools.output import Capture
 from geode.tools.process import Finished
@@ -38,6 +41,10 @@ _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 _GRACE_S = 60.0  # past the ruler's own time cap, before a session that does not return is given up
 _ROUNDS_MAX = 10_000
 _SHOWN_CHARS_MAX = 500
+
+
+class OutOfMoney(Exception):  # noqa: N818  (named by what happened)
+    """The next call of the episode could pass a cap on spending. The episode is no outcome; the text says why."""
 
 
 class EpisodeSession(Protocol):
@@ -70,8 +77,10 @@ class SessionOpener(Protocol):
         folder: Path,
         outline: Outline | None = None,
         simulation_key: str = "",
+        options: ModelOptions = NO_OPTIONS,
         caps: LoopLimits | None = None,
         environment: Environment = LOCAL,
+        account: Account = NO_ACCOUNT,
     ) -> EpisodeSession:
         """Open a session that is recorded in `folder`, works in `workspace` and executes in `environment`.
 
@@ -89,6 +98,8 @@ class EpisodeParts:
     opener: SessionOpener
     clock: Clock
     verifiers: VerifierRunner = field(default_factory=VerifierRunner)
+    account: Account = NO_ACCOUNT
+    """On whose account they spend: that of the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +118,7 @@ async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder
 
     Raises:
         ConfigurationError: if the model cannot be used at all.
+        OutOfMoney: if it met a cap on spending. It measured nothing, and is to be run afresh when there is money.
         OSError: if the disk fails: the workspace cannot be made, or the session's records cannot be saved.
     """
     started_at, started_s, cpu_before_s = parts.clock.now(), parts.clock.monotonic_s(), _cpu_s(parts)
@@ -192,8 +204,10 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
             folder=folder,
             outline=task.outline,
             simulation_key=f"{spec.scaffold_id}/{spec.task_id}/{spec.seed}/{spec.repetition}",
+            options=spec.options.get(Role.TARGET, NO_OPTIONS),
             caps=_as_limits(spec.caps),
             environment=environment,
+            account=parts.account.model_copy(update={"episode_key": spec.episode_key}),
         )
         session_id = session.session_id
         try:
@@ -215,6 +229,8 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
         return _Attempt(session_id=session_id, result=None, problem=_shown(error))
     if result.stop is TurnStop.CHECKPOINT_FAILED:
         raise _disk_failure(result.detail, folder)
+    if result.stop is TurnStop.BUDGET_REACHED:
+        raise OutOfMoney(result.detail)
     if result.stop in INFRASTRUCTURE_STOPS:
         return _Attempt(session_id=session_id, result=result, problem=f"{result.stop}: {result.detail}")
     return _Attempt(session_id=session_id, result=result)

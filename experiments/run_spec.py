@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from experiments.overrides import nearest
 from experiments.records import Caps, VariantName
+from experiments.roles import MODEL_FORM, Roles
+from geode.llm.binding import ModelOptions
 from geode.loop.prompt import read_rules_folder, read_sections
 from geode.scaffold import (
     HookChoice,
@@ -29,7 +31,6 @@ from geode.scaffold import (
 from geode.tools.sandbox import SandboxChoice, SandboxUse
 
 ExperimentName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
-_MODEL = r"^[^/\s]+/\S+$"
 _SHOWN_CHARS_MAX = 200
 _RESERVED_KEYS = frozenset({"_target_", "_recursive_", "_partial_", "_args_", "_convert_"})
 
@@ -87,31 +88,6 @@ class SubAgentEntry(_Node):
 
     tools: Annotated[tuple[Name, ...], Field(min_length=1)]
     limits: LoopLimits = LoopLimits()
-
-
-class RoleBinding(_Node):
-    """The model that plays a role, written `route/id`."""
-
-    model: Annotated[str, Field(pattern=_MODEL)]
-
-
-_Bound = Annotated[RoleBinding, BeforeValidator(lambda value: {"model": value} if isinstance(value, str) else value)]
-
-
-class Roles(_Node):
-    """Who plays what; a role that is null is not played. `role.target=route/id` is short for `role.target.model=...`.
-
-    `role/auditor` and `role/judge` are groups; without a choice, `+role.judge=route/id` binds the role.
-    """
-
-    target: _Bound
-    auditor: _Bound | None = None
-    judge: _Bound | None = None
-
-    def models(self) -> dict[str, str]:
-        """Return the model of each role that is played, by the role's name. They are part of every `episode_key`."""
-        bound: dict[str, RoleBinding | None] = dict(self)
-        return {role: binding.model for role, binding in bound.items() if binding is not None}
 
 
 class SuiteChoice(_Node):
@@ -183,6 +159,7 @@ class ConfigTree(_Node):
     tracking: TrackingChoice = TrackingChoice()
     executor: ExecutorChoice = LocalExecutor()
     budget: BudgetChoice = BudgetChoice()
+    allow_moving_models: bool = False
     damaged: Literal["refuse", "set_aside"] = "refuse"
     invalid: Literal["keep", "rerun"] = "keep"
 
@@ -196,6 +173,7 @@ class RunSpec(_Node):
     variants: dict[VariantName, tuple[str, ...]]
     scaffold: Scaffold
     roles: dict[str, str]
+    options: dict[str, ModelOptions]
     suite: SuiteChoice
     seeds: tuple[int, ...]
     repeats: int
@@ -204,6 +182,7 @@ class RunSpec(_Node):
     sinks: tuple[str, ...]
     executor: ExecutorChoice
     budget: BudgetChoice
+    allow_moving_models: bool
     damaged: Literal["refuse", "set_aside"]
     invalid: Literal["keep", "rerun"]
 
@@ -263,6 +242,7 @@ def build_run_spec(tree: Mapping[str, JsonValue], roots: Sequence[Path], preset:
         variants=config.variants,
         scaffold=scaffold,
         roles=config.role.models(),
+        options=config.role.options(),
         suite=config.suite,
         seeds=config.seeds,
         repeats=config.repeats,
@@ -271,6 +251,7 @@ def build_run_spec(tree: Mapping[str, JsonValue], roots: Sequence[Path], preset:
         sinks=config.tracking.sinks,
         executor=config.executor,
         budget=config.budget,
+        allow_moving_models=config.allow_moving_models,
         damaged=config.damaged,
         invalid=config.invalid,
     )
@@ -353,7 +334,7 @@ def _explain(detail: ErrorDetails, tree: Mapping[str, JsonValue]) -> Problem:
             return Problem(path=".".join(path), text="this key is missing and has no default")
         case "string_type" if isinstance(detail["input"], int | float):
             text += f"; quote it to keep it as text: {path[-1]}=\"'{detail['input']}'\""
-        case "string_pattern_mismatch" if detail["ctx"]["pattern"] == _MODEL:
+        case "string_pattern_mismatch" if detail["ctx"]["pattern"] == MODEL_FORM:
             text = "write route/id, such as 'simulated/apprentice'"
         case "string_pattern_mismatch":
             text = "write letters A to Z, digits and _ . - only, 80 at the most, beginning with a letter or a digit"

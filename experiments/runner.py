@@ -156,6 +156,9 @@ class Runner:
                     self.progress.say(
                         f"the process of an episode died ({cause}), {len(causes)} of {_ATTEMPTS_MAX} times"
                     )
+                case Attempted(ending=Ending.OUT_OF_MONEY, cause=cause):
+                    self._refused = self._refused or cause
+                    return True
                 case _:
                     pass  # it was not begun: look again, who has it
         reason = f"the process that ran it died {len(causes)} times ({', '.join(causes)})"

@@ -270,7 +270,7 @@ def _refuse_double_settings(axes: Sequence[Sequence[str]], named: Mapping[str, S
 
 def _refuse_two_experiments(variants: Sequence[VariantSpec]) -> None:
     """All variants share what is not the scaffold or its roles: one question, one ruler, one executor."""
-    shared = {"scaffold", "roles"}
+    shared = {"scaffold", "roles", "options"}
     first = variants[0]
     for variant in variants[1:]:
         for key in sorted(set(RunSpec.model_fields) - shared):

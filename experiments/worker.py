@@ -23,9 +23,11 @@ from experiments.suites.loader import SuiteError
 from geode.clock import SystemClock
 from geode.config.settings import Settings
 from geode.llm.errors import ConfigurationError
+from geode.records.purse import Account
 from geode.redaction import Redactor
 from geode.serve.catalogues import hook_code
 from geode.serve.services import SharedServices
+from geode.serve.session_spec import NO_ACCOUNT
 
 _LOOK_FOR_PARENT_S = 0.5
 _END_S = 5.0  # what cancelling an episode takes at the most, once the parent is gone
@@ -40,6 +42,7 @@ class WorkerSpec:
     suite: SuiteChoice
     targets: tuple[str, ...]
     parent: int
+    account: Account = NO_ACCOUNT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +55,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """An attempt came to its end. What it gave is in the folder of the episode."""
+    """An attempt came to its end. What it gave is in the folder of the episode; `cause` is why it gave nothing."""
 
     ending: Ending
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,8 @@ class _Worker:
         assert this is not None
         loop.add_signal_handler(signal.SIGTERM, this.cancel)
         try:
-            return Ended(ending=(await self.bench.attempt(episode)).ending)
+            attempted = await self.bench.attempt(episode)
+            return Ended(ending=attempted.ending, cause=attempted.cause)
         finally:
             loop.remove_signal_handler(signal.SIGTERM)  # between episodes it ends the process
 
@@ -121,7 +126,9 @@ def open_worker(spec: WorkerSpec) -> Opened:
     except SuiteError as error:
         return Opened(pid=os.getpid(), problem=str(error))
     bench = EpisodeBench(
-        parts=EpisodeParts(root=settings.root, opener=SharedServices(settings, clock), clock=clock),
+        parts=EpisodeParts(
+            root=settings.root, opener=SharedServices(settings, clock), clock=clock, account=spec.account
+        ),
         store=EpisodeStore(settings.root, clock, Redactor.of_environment(dict(settings.environment))),
         tasks={task.task_id: task for task in suite.tasks},
         claims=Claims(settings.root),

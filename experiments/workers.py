@@ -103,8 +103,8 @@ class WorkerEngine:
         match reply:
             case Ended(ending=Ending.RAN):
                 return self._after_end(episode, "its record is gone")
-            case Ended(ending=ending):
-                return Attempted(ending=ending, record=self._bench.find(episode))
+            case Ended(ending=ending, cause=cause):
+                return Attempted(ending=ending, record=self._bench.find(episode), cause=cause)
             case Cancelled():
                 return self._after_end(episode, "SIGTERM")
             case DiskFailed(code=code, text=text, place=place):

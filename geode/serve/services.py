@@ -2,11 +2,9 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, Self
-
-from pydantic import JsonValue, ValidationError
+from typing import Protocol
 
 from geode.clock import Clock, SystemClock, rfc3339
 from geode.config.settings import Settings
@@ -27,7 +25,7 @@ from geode.llm.errors import ConfigurationError
 from geode.llm.messages import DeltaObserver, LLMAdapter
 from geode.llm.opening import room_of
 from geode.llm.outline import Outline
-from geode.llm.spending import Purse
+from geode.llm.spending import Purse, is_billed
 from geode.loop.agentic_loop import AgenticLoop, LoopParts
 from geode.loop.limits import effective
 from geode.loop.prompt import system_prompt
@@ -37,91 +35,25 @@ from geode.records.checkpoint import SessionCheckpoint
 from geode.records.database import Durability, RecordDamaged
 from geode.records.evidence import EvidenceLedger
 from geode.records.folder import SessionFolder
+from geode.records.purse import Account, LedgerPurse
 from geode.records.receipts import EffectReceiptStore
 from geode.records.timeline import SessionTimeline
 from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold, SubAgentContract
+from geode.serve.accounts import Accounts
 from geode.serve.catalogues import hook_code, hook_factories
-from geode.serve.delegation import ChildSessions, OpenedChild, child_scaffold
+from geode.serve.delegation import ChildSessions, OpenedChild
 from geode.serve.model_source import ModelSource, within_window
 from geode.serve.operator_hooks import OwnHooks, own_hooks
 from geode.serve.policy import Policies
 from geode.serve.recovery import clear_up
+from geode.serve.session_spec import NO_ACCOUNT, NO_OPTIONS, SessionSpec
 from geode.tools import delegate
 from geode.tools.catalogue import workspace_tools
-from geode.tools.environment import LOCAL, CommandEnvironment, Environment
+from geode.tools.environment import LOCAL, Environment
 from geode.tools.mcp.defaults import DeclaredDefaults
 from geode.tools.plan import NO_EXTRA_TOOLS, BoundToolPlan, ExtraTools, bind
 from geode.tools.workspace import Workspace
-
-_NO_OPTIONS = ModelOptions()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionSpec:
-    """What makes a session, apart from where it works and is recorded. Stored, so that it can be opened again.
-
-    `environment` is the sandbox in which its tools execute; opened again without it, they would execute outside.
-    `path` names the sub-agents from the root down to this one; a session that nobody delegated to has none. `options`
-    say how the model is asked, in this session and in those of its sub-agents.
-    """
-
-    session_id: str
-    mode: Mode
-    scaffold: Scaffold
-    model: str
-    simulation_key: str
-    caps: LoopLimits | None = None
-    environment: CommandEnvironment | None = None
-    path: tuple[str, ...] = ()
-    options: ModelOptions = _NO_OPTIONS
-
-    def child(self, session_id: str, contract: SubAgentContract) -> Self:
-        """Return what the session of a sub-agent is: this one, less what its contract does not name."""
-        path = (*self.path, contract.name)
-        scaffold = child_scaffold(self.scaffold, contract, len(path))
-        key = f"{self.simulation_key}/{session_id}"
-        return replace(self, session_id=session_id, scaffold=scaffold, path=path, simulation_key=key)
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """Return the specification as the status file holds it."""
-        return {
-            "session_id": self.session_id,
-            "mode": self.mode.value,
-            "scaffold_id": self.scaffold.scaffold_id,
-            "scaffold": self.scaffold.model_dump(mode="json"),
-            "model": self.model,
-            "simulation_key": self.simulation_key,
-            "caps": self.caps.model_dump(mode="json") if self.caps else None,
-            "environment": self.environment.model_dump(mode="json") if self.environment else None,
-            "path": list(self.path),
-            "options": self.options.model_dump(mode="json"),
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, JsonValue]) -> Self:
-        """Read what `to_json` gave.
-
-        Raises:
-            ValueError: if it is not such a specification.
-        """
-        try:
-            return cls(
-                session_id=str(body["session_id"]),
-                mode=Mode(str(body["mode"])),
-                scaffold=Scaffold.model_validate(body["scaffold"]),
-                model=str(body["model"]),
-                simulation_key=str(body["simulation_key"]),
-                caps=LoopLimits.model_validate(body["caps"]) if body.get("caps") else None,
-                environment=CommandEnvironment.model_validate(env) if (env := body.get("environment")) else None,
-                path=tuple(str(name) for name in path) if isinstance(path := body.get("path"), list) else (),
-                options=ModelOptions.model_validate(body.get("options") or {}),
-            )
-        except KeyError as missing:
-            raise ValueError(f"it lacks {missing}") from missing
-        except ValidationError as error:
-            detail = error.errors()[0]
-            raise ValueError(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}") from error
 
 
 class _Closes(Protocol):
@@ -136,7 +68,6 @@ class Session:
     ) -> None:
         self.spec, self.folder = spec, folder
         self._loop, self._clock, self._closers = loop, clock, closers
-        self._write_state("open")
 
     @property
     def session_id(self) -> str:
@@ -158,14 +89,13 @@ class Session:
 
     def close(self) -> None:
         """Write the status and close the stores."""
-        self._write_state("unfinished" if self._loop.unfinished else "idle")
+        _write_state(self.spec, self.folder, self._clock, "unfinished" if self._loop.unfinished else "idle")
         for part in self._closers:
             part.close()
 
-    def _write_state(self, status: str) -> None:
-        self.folder.write_state(
-            {**self.spec.to_json(), "status": status, "pid": os.getpid(), "updated_at": rfc3339(self._clock.now())}
-        )
+
+def _write_state(spec: SessionSpec, folder: SessionFolder, clock: Clock, status: str) -> None:
+    folder.write_state({**spec.to_json(), "status": status, "pid": os.getpid(), "updated_at": rfc3339(clock.now())})
 
 
 class SharedServices:
@@ -185,6 +115,7 @@ class SharedServices:
         self._hooks = hook_factories() if hooks is None else hooks
         self._redactor = Redactor.of_environment(dict(settings.environment))
         self._policies = Policies.read(settings.root)
+        self._accounts = Accounts(settings.root, self.clock)
 
     def create_session(
         self,
@@ -196,11 +127,12 @@ class SharedServices:
         folder: Path,
         outline: Outline | None = None,
         simulation_key: str = "",
-        options: ModelOptions = _NO_OPTIONS,
+        options: ModelOptions = NO_OPTIONS,
         caps: LoopLimits | None = None,
         environment: Environment | None = None,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
+        account: Account = NO_ACCOUNT,
         purse: Purse | None = None,
         on_delta: DeltaObserver | None = None,
         extra_tools: ExtraTools = NO_EXTRA_TOOLS,
@@ -223,7 +155,8 @@ class SharedServices:
             environment: where its tools execute; by default as policy says for the mode, see `Policies.environment`.
             approver: who approves; nobody by default.
             adapter: an adapter to use in place of the one that the model's route names (a recording, a double).
-            purse: who is asked before each request to a provider, those of sub-agents too; by default nobody.
+            account: who pays for it, and what it may cost; stored.
+            purse: who is asked before each request to a provider, those of sub-agents too; by default the account's.
             on_delta: who is told each part of a reply as it comes; of this session alone.
             extra_tools: tools of MCP servers, from whoever started these; offered behind the scaffold's own.
             judges: judges of the completion check, after the rules.
@@ -249,7 +182,9 @@ class SharedServices:
             options=options,
             caps=caps,
             environment=environment.definition,
+            account=account,
         )
+        purse = purse or self._purse(spec, folder)
         return self._open(
             spec,
             SessionFolder(folder),
@@ -272,13 +207,14 @@ class SharedServices:
         outline: Outline | None = None,
         approver: Approver | None = None,
         adapter: LLMAdapter | None = None,
+        budget_usd: float | None = None,
         purse: Purse | None = None,
         on_delta: DeltaObserver | None = None,
         extra_tools: ExtraTools = NO_EXTRA_TOOLS,
         judges: Sequence[CompletionJudge] = (),
         observers: Sequence[Observer] = (),
     ) -> Session:
-        """Open the session recorded in `folder` again, as it was.
+        """Open the session recorded in `folder` again, as it was; `budget_usd` is the most that it may spend in all.
 
         Raises:
             FileNotFoundError: if there is none.
@@ -292,6 +228,9 @@ class SharedServices:
             spec = SessionSpec.from_json(body)
         except ValueError as error:
             raise ValueError(f"{records.state} is damaged ({error}); keep it, and start a new session") from error
+        if budget_usd is not None:
+            spec = replace(spec, account=spec.account.model_copy(update={"session_usd": budget_usd}))
+        purse = purse or self._purse(spec, folder)
         for store in (records.checkpoint, records.receipts):
             # Opening it would make an empty one, and a session that forgot its effects would run them again.
             if not store.is_file() or not store.stat().st_size:
@@ -361,6 +300,9 @@ class SharedServices:
         evidence = EvidenceLedger(folder.evidence, spec.session_id, self.clock, self._redactor)
         watchers = CommandObservers(own.watching, evidence.note, spec.path)
         closers: list[_Closes] = [watchers, evidence]
+        if isinstance(source.purse, LedgerPurse) and not spec.path:
+            source.purse.note = evidence.note
+            closers.append(source.purse.ledger)
         try:
             checkpoint = SessionCheckpoint.open(folder.checkpoint, spec.session_id, durability)
             closers.append(checkpoint)
@@ -368,6 +310,8 @@ class SharedServices:
             closers.append(receipts)
             timeline = SessionTimeline(folder.timeline, spec.session_id, self.clock)
             closers.append(timeline)
+            # Before anything is told of the session: from here on it can be opened again.
+            _write_state(spec, folder, self.clock, "open")
         except BaseException:
             for part in closers:
                 part.close()
@@ -417,6 +361,9 @@ class SharedServices:
         loop = AgenticLoop(parts)
         children.begin(loop, system)
         return Session(spec, folder, loop, self.clock, closers)
+
+    def _purse(self, spec: SessionSpec, folder: Path) -> Purse | None:
+        return self._accounts.purse(spec.account, folder.name, spec.mode) if is_billed(spec.model) else None
 
     def _source(
         self, outline: Outline | None, given: LLMAdapter | None, purse: Purse | None, on_delta: DeltaObserver | None

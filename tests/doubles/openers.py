@@ -6,10 +6,13 @@ from pathlib import Path
 
 from experiments.suite import Outcome, OutcomeKind, Task
 from geode.executor.policy import Mode
+from geode.llm.binding import ModelOptions
 from geode.llm.outline import Outline
 from geode.llm.usage import Usage
 from geode.loop.turn import TurnResult, TurnStop
+from geode.records.purse import Account
 from geode.scaffold import LoopLimits, Scaffold
+from geode.serve.session_spec import NO_ACCOUNT, NO_OPTIONS
 from geode.tools.environment import LOCAL, Environment
 
 Step = TurnStop | BaseException | Callable[[Path], None] | None
@@ -36,8 +39,10 @@ class ScriptedOpener:
         folder: Path,
         outline: Outline | None = None,
         simulation_key: str = "",
+        options: ModelOptions = NO_OPTIONS,
         caps: LoopLimits | None = None,
         environment: Environment = LOCAL,
+        account: Account = NO_ACCOUNT,
     ) -> "ScriptedSession":
         self.opened.append(
             {
@@ -48,8 +53,10 @@ class ScriptedOpener:
                 "folder": folder,
                 "outline": outline,
                 "simulation_key": simulation_key,
+                "options": options,
                 "caps": caps,
                 "environment": environment,
+                "account": account,
             }
         )
         self.most_open = max(self.most_open, len(self.opened) - self.closed)
@@ -93,6 +100,8 @@ def turn(stop: TurnStop) -> TurnResult:
         tool_errors=1,
         refused_calls=0,
         usage=Usage(uncached_input_tokens=70, output_tokens=7, cost_usd=0.5),
+        cost_usd_known=0.5,
+        unpriced_calls=0,
         latency_ms=900,
         simulated=True,
     )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.budget import Amount, Budget, too_small, worst_case
+from experiments.budget import Amount, Budget, CommandPurse, too_small, worst_case
 from experiments.episode import EpisodeRecord, RoleUsage
 from experiments.plan import EpisodeSpec
 from experiments.records import Caps
@@ -21,6 +21,8 @@ from geode.clock import ManualClock, SystemClock
 from geode.config.paths import StateRoot
 from geode.config.settings import read_settings
 from geode.llm.messages import ModelResponse, StepSnapshot
+from geode.llm.usage import Usage
+from geode.records.spend import Spender, SpendLedger
 from geode.scaffold import LoopLimits, Scaffold, SubAgentContract, ToolChoice, ToolPlan
 from geode.serve.services import Session, SharedServices
 from tests.doubles.cells import make_cells
@@ -150,6 +152,7 @@ def test_sub_agents_make_rounds_of_their_own(nested: bool, levels: int, rounds: 
 
 
 SPEC = make_spec()
+UNBILLED = SPEC.model_copy(update={"roles": {"target": "simulated/apprentice"}})
 USED = ended(SPEC, cost_usd=0.5, calls=6)
 SPENT: dict[str, tuple[EpisodeRecord | None, str, int]] = {
     "what it used": (USED, "0.5", 6),
@@ -236,11 +239,36 @@ def test_a_refusal_passes_if_running_episodes_hold_back_more_than_they_use() -> 
     ],
 )
 def test_a_budget_below_one_episode_says_what_to_change(choice: BudgetChoice, told: str) -> None:
-    assert told in str(too_small(choice, SPEC))
+    assert told in str(too_small(choice, UNBILLED))
 
 
 def test_a_budget_of_exactly_one_episode_lets_it_start() -> None:
-    assert too_small(BudgetChoice(calls=40, cost_usd=5.0), SPEC) is None
+    assert too_small(BudgetChoice(calls=40, cost_usd=5.0), UNBILLED) is None
+
+
+def test_a_billed_episode_may_begin_below_its_worst_case() -> None:
+    """Its money is held call by call, so that one cent is a budget, too; its calls are not."""
+    assert too_small(BudgetChoice(cost_usd=0.01), SPEC) is None
+    assert "Raise budget.calls to 40" in str(too_small(BudgetChoice(calls=39, cost_usd=0.01), SPEC))
+
+
+def test_a_billed_episode_begins_while_the_purse_of_the_command_holds_money(tmp_path: Path) -> None:
+    """What other processes of the command spend counts, too, and what episodes say of their cost does not once more."""
+    ledger = SpendLedger(tmp_path / "spend.db", ManualClock())
+    budget = Budget(BudgetChoice(cost_usd=0.01), ManualClock(), CommandPurse(ledger, "C"))
+    first, second, third = (make_spec(number) for number in range(3))
+    assert budget.admit(first) is None
+    assert budget.admit(second) is None, "both may run: each call is held"
+    entry = ledger.reserve(Spender(session="S", command="C"), "anthropic/priced", Decimal("0.01"))
+    assert "budget.cost_usd=0.01: 0.01 US dollars are spent" in str(budget.admit(third))
+    ledger.settle(entry, Usage(cost_usd=0.004))
+    budget.settle(first.episode_key, ended(first, cost_usd=0.004, calls=1))
+    assert budget.admit(third) is None
+    assert budget.spent == Amount(calls=1)
+    ledger.reserve(Spender(session="S", command="another"), "anthropic/priced", Decimal(5))
+    budget.release(third.episode_key)
+    assert budget.admit(third) is None, "another command has a budget of its own"
+    ledger.close()
 
 
 class PricedSessions:

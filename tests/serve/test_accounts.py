@@ -36,9 +36,13 @@ def make_accounts(folder: Path, budget: str = "") -> Accounts:
 def test_the_lowest_cap_is_met_and_says_what_to_type(tmp_path: Path, mode: Mode, account: Account, told: str) -> None:
     """An episode has its ruler's caps in place of the operator's cap on a session."""
     purse = make_accounts(tmp_path, "session_usd: 1\nday_usd: 2").purse(account, "S", mode)
-    with pytest.raises(BudgetReached, match=told):
+
+    def spend() -> None:
         for _ in range(9):
             purse.settle(purse.reserve(MODEL, 0.3), Usage(cost_usd=0.3))
+
+    with pytest.raises(BudgetReached, match=told):
+        spend()
     assert purse.ledger.spent(Scope.SESSION, "S") <= min(cap.usd for cap in purse.caps)
 
 
