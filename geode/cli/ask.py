@@ -5,7 +5,6 @@ from pathlib import Path
 
 import typer
 
-EXIT_NOT_VERIFIED = 3
 _EXAMPLE = 'Example:  geode ask "What is in this folder?" --model simulated/apprentice'
 
 
@@ -20,6 +19,9 @@ def ask(
     model: str = typer.Option("simulated/apprentice", help="The model, as route/id."),
     workspace: Path = typer.Option(Path(), help="The folder that the agent works in; it knows it as /workspace."),
     root: Path = typer.Option(None, help="The state root; by default GEODE_HOME, or ~/.geode."),
+    effort: str = typer.Option("", help="How much the model may think; by default as its provider says."),
+    max_output_tokens: int = typer.Option(None, min=1, help="How long one reply may be, thinking included."),
+    stream: bool = typer.Option(False, "--stream", help="Print the answer while it comes, as on a terminal."),
     as_json: bool = typer.Option(False, "--json", help="Print the result as one JSON object."),
     display: str = typer.Option("", help="The X display whose screen the agent may use, as :1; by default none."),
 ) -> None:
@@ -29,17 +31,15 @@ def ask(
     that was checked; 3: an answer that was not; 1: no answer.
     """
     import asyncio
-    import json
 
     from geode.cli.approve import person_here
     from geode.cli.failure import fail
     from geode.cli.mcp_tools import server_tools, tell_of_hooks
     from geode.cli.screen import with_screen
     from geode.cli.state import settings_of
-    from geode.cli.terminal import result_to_json
+    from geode.cli.terminal import TurnScreen, model_options
     from geode.executor.policy import Mode
     from geode.llm.errors import LLMError
-    from geode.llm.usage import shown_usd
     from geode.loop.turn import TurnResult
     from geode.records.database import RecordError
     from geode.redaction import clean_text
@@ -52,7 +52,8 @@ def ask(
         fail("the prompt is empty; say what you want done", 2)
     if not workspace.is_dir():
         fail(f"the workspace {str(workspace)!r} is no folder; name one with --workspace", 2)
-    person = person_here()
+    options = model_options(effort=effort, max_output_tokens=max_output_tokens)
+    person, screen = person_here(), TurnScreen.of_command(stream=stream, as_json=as_json)
     services = SharedServices(settings_of(root))
     folder = services.settings.root.sessions / services.clock.ulid()
     place = workspace.resolve()
@@ -68,8 +69,11 @@ def ask(
                 workspace=place,
                 folder=folder,
                 simulation_key=f"ask/{text}",
+                options=options,
                 approver=person,
+                on_delta=screen.delta,
                 extra_tools=extra_tools,
+                observers=(screen.event,),
             )
             try:
                 return await session.arun(text)
@@ -82,15 +86,4 @@ def ask(
         fail(str(error))
     except KeyboardInterrupt:
         fail(f"interrupted; go on with: geode sessions resume {folder.name}", 130)
-    if as_json:
-        typer.echo(json.dumps({"session": folder.name, **result_to_json(result)}, ensure_ascii=False))
-    else:
-        typer.echo(result.text or f"No answer: {result.detail}")
-        note = "simulated, " if result.simulated else ""
-        typer.echo(
-            f"[{note}{result.stop}, {result.rounds} rounds, {result.usage.total_tokens} tokens,"
-            f" {shown_usd(result.usage.cost_usd)}, session {folder.name}]",
-            err=True,
-        )
-    if not result.verified:
-        raise typer.Exit(EXIT_NOT_VERIFIED if result.text else 1)
+    screen.end(result, folder.name)

@@ -77,14 +77,20 @@ def resume(
     session: str = _SESSION,
     workspace: Path = typer.Option(Path(), help="The folder that the session works in."),
     root: Path = _ROOT,
+    stream: bool = typer.Option(False, "--stream", help="Print the answer while it comes, as on a terminal."),
+    as_json: bool = typer.Option(False, "--json", help="Print the result as one JSON object."),
 ) -> None:
-    """Go on with the unfinished prompt of a session. No effect that ended is run again."""
+    """Go on with the unfinished prompt of a session. No effect that ended is run again.
+
+    Exit code 0: an answer that was checked; 3: an answer that was not; 1: no answer.
+    """
     import asyncio
 
     from geode.cli.approve import person_here
     from geode.cli.failure import fail
     from geode.cli.mcp_tools import server_tools, tell_of_hooks
     from geode.cli.state import session_folder, settings_of
+    from geode.cli.terminal import TurnScreen
     from geode.llm.errors import LLMError
     from geode.loop.turn import TurnResult
     from geode.records.database import RecordError
@@ -93,11 +99,19 @@ def resume(
     services = SharedServices(settings_of(root))
     folder = session_folder(services.settings.root.sessions, session)
     place = workspace.resolve()
+    screen = TurnScreen.of_command(stream=stream, as_json=as_json)
 
     async def go_on() -> TurnResult:
         tell_of_hooks(services.settings, place)
         async with server_tools(services.settings, place) as extra_tools:
-            opened = services.reopen_session(folder, place, approver=person_here(), extra_tools=extra_tools)
+            opened = services.reopen_session(
+                folder,
+                place,
+                approver=person_here(),
+                on_delta=screen.delta,
+                extra_tools=extra_tools,
+                observers=(screen.event,),
+            )
             try:
                 return await opened.aresume()
             finally:
@@ -107,4 +121,4 @@ def resume(
         result = asyncio.run(go_on())
     except (LLMError, RecordError, ValueError) as error:
         fail(str(error))
-    typer.echo(result.text or f"No answer: {result.detail}")
+    screen.end(result, folder.name)
