@@ -85,6 +85,20 @@ def _folder_of(pid: str) -> str:
         return ""
 
 
+def test_a_session_can_be_opened_again_from_the_first_thing_that_is_told_of_it(tmp_path: Path) -> None:
+    """Killed between its first event and its status file it was a folder that nothing could open."""
+    (tmp_path / "workspace").mkdir()
+    folder = tmp_path / "session"
+    openable: list[bool] = []
+    services(tmp_path).create_session(
+        mode=Mode.EXPERIMENT, scaffold=SCAFFOLD, model="simulated/apprentice", workspace=tmp_path / "workspace",
+        folder=folder, adapter=ScriptedModel([]),
+        observers=[lambda _: openable.append((folder / "state.json").exists())],
+    ).close()  # fmt: skip
+    assert openable
+    assert all(openable)
+
+
 async def test_the_same_call_asked_for_again_is_a_new_call(killed: Path) -> None:
     """Never run again by itself does not mean never: the model may look and decide."""
     again = SHELL.replace("; kill -9 $PPID; sleep 5", "")
