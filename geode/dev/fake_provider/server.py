@@ -52,7 +52,7 @@ class FakeProvider:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        listener = socket.create_server(("127.0.0.1", self._port), backlog=2048)
+        listener = _listen(self._port)
         self._port = listener.getsockname()[1]
         config = uvicorn.Config(
             self.app,
@@ -114,3 +114,17 @@ class FakeProvider:
 
     async def _serve(self, http: HttpRequest) -> Response:
         return await self._handler.serve(http)
+
+
+def _listen(port: int) -> socket.socket:
+    # With its protocol named: asyncio sends small packets at once only where it sees that it is TCP, and replies of two
+    # packets would else wait 40 ms for the client's acknowledgement.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(2048)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

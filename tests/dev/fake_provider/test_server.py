@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import threading
 import time
 
@@ -188,6 +189,21 @@ def _swallow(double: FakeProvider) -> None:
         httpx.post(
             double.url + "/v1/messages", json=BODY, headers=headers(double), trust_env=False, verify=False, timeout=30
         )
+
+
+def test_its_small_packets_are_sent_at_once(double: FakeProvider) -> None:
+    """A reply of two packets would else wait for an acknowledgement, which clients hold back for 40 ms."""
+    asked = f"x-api-key: {double.key(Route.ANTHROPIC)}\r\nanthropic-version: 1\r\ncontent-length: 0\r\n\r\n"
+    spent = []
+    with socket.create_connection(("127.0.0.1", int(double.url.rpartition(":")[2]))) as client:
+        for _ in range(9):
+            began = time.monotonic()
+            client.sendall(f"POST /v1/messages HTTP/1.1\r\nhost: x\r\n{asked}".encode())
+            came = b""
+            while not came.endswith(b"}"):
+                came += client.recv(65_536)
+            spent.append(time.monotonic() - began)
+    assert sorted(spent)[2] < 0.03, spent  # a busy machine makes some late, never all of them
 
 
 def test_each_request_is_told_as_it_is_decided() -> None:
