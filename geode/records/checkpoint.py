@@ -201,6 +201,11 @@ class SessionCheckpoint:
         """Append the results of the open batch and close it, with the state of the guards after it."""
         self._save((body,), progress, _state(guards, cognitive), (_CLOSE_BATCH, 0))
 
+    @property
+    def owned(self) -> bool:
+        """Whether the session is this process's: it has the checkpoint open, and nobody put another in its place."""
+        return self._db.owned
+
     def close(self) -> None:
         """Close the file."""
         self._db.close()

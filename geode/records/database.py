@@ -3,6 +3,10 @@
 The connection is exclusive: nobody else can read or write the file while its session lives. That refuses a second
 owner, needs no shared-memory file, and leaves no room for the WAL-reset race of SQLite 3.7.0 to 3.51.2, which takes two
 connections. Readers of a running session read its timeline.
+
+The lock is the lease: the system holds it for as long as the process lives, stopped or not, so that it never runs out
+under an owner who would go on. Two ways lead around it, and each write looks whether one was taken: a fork has the
+handle without the lock, and a file put in the place of ours has no lock at all.
 """
 
 import os
@@ -74,6 +78,7 @@ class Database:
             if isinstance(error, sqlite3.Error):
                 raise self._explained(error) from error
             raise
+        self._open, self._identity = True, _identity(path)
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -83,6 +88,10 @@ class Database:
             RecordError: if the write did not become durable; nothing of it is then stored.
         """
         self._refuse_fork()
+        if not self._in_place():
+            raise RecordError(
+                f"{self.path} is not the file any more that this process opened; who put another in its place owns it"
+            )
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
@@ -108,10 +117,19 @@ class Database:
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
+    @property
+    def owned(self) -> bool:
+        """Whether this process may write: it has the file open, and it is still the one at the path."""
+        return self._open and os.getpid() == self._owner and self._in_place()
+
     def close(self) -> None:
         """Close the file. The write-ahead log is folded in and removed."""
         if os.getpid() == self._owner:  # closing writes, so a fork leaves it alone
+            self._open = False
             self._connection.close()
+
+    def _in_place(self) -> bool:
+        return _identity(self.path) == self._identity
 
     def _refuse_fork(self) -> None:
         if os.getpid() != self._owner:
@@ -146,3 +164,11 @@ class Database:
         if isinstance(error, sqlite3.DatabaseError) and ("malformed" in text or "not a database" in text):
             return RecordDamaged(f"{self.path} is damaged ({text}); keep it, and start a new session")
         return RecordError(f"{self.path} cannot be used ({text}); check the disk and the folder's permissions")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

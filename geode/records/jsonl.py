@@ -20,6 +20,7 @@ class JsonLines:
     def __init__(self, path: Path, header: Mapping[str, JsonValue]) -> None:
         self.path = path
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._owner = os.getpid()
         self._torn = False
         self._seq = _last_seq(path)
         if self._seq is None:
@@ -45,6 +46,9 @@ class JsonLines:
         if self._fd == _CLOSED:
             # The system may have given the number to another file since.
             raise OSError(errno.EBADF, "the record is closed", str(self.path))
+        if os.getpid() != self._owner:
+            # It may outlive the process that owned the session, and write beside the next one.
+            raise OSError(errno.EPERM, "a fork may not write to the record", str(self.path))
         line = (_ENCODER.encode(body) + "\n").encode()
         if self._torn:
             line = b"\n" + line

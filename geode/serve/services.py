@@ -1,7 +1,7 @@
 """The composition root of sessions: the one place where the parts of a session are built and joined."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -64,10 +64,17 @@ class Session:
     """One open session. Close it; a session that was not closed is found again by its folder."""
 
     def __init__(
-        self, spec: SessionSpec, folder: SessionFolder, loop: AgenticLoop, clock: Clock, closers: Sequence[_Closes]
+        self,
+        spec: SessionSpec,
+        folder: SessionFolder,
+        loop: AgenticLoop,
+        clock: Clock,
+        closers: Sequence[_Closes],
+        *,
+        owned: Callable[[], bool],
     ) -> None:
         self.spec, self.folder = spec, folder
-        self._loop, self._clock, self._closers = loop, clock, closers
+        self._loop, self._clock, self._closers, self._owned = loop, clock, closers, owned
 
     @property
     def session_id(self) -> str:
@@ -88,8 +95,9 @@ class Session:
         return await self._loop.aresume()
 
     def close(self) -> None:
-        """Write the status and close the stores."""
-        _write_state(self.spec, self.folder, self._clock, "unfinished" if self._loop.unfinished else "idle")
+        """Write the status and close the stores. The status is left to the next owner where there may be one."""
+        if self._owned():
+            _write_state(self.spec, self.folder, self._clock, "unfinished" if self._loop.unfinished else "idle")
         for part in self._closers:
             part.close()
 
@@ -360,7 +368,7 @@ class SharedServices:
             system.emit(Notice(about="sandbox", text="what this session executes runs outside of any sandbox"))
         loop = AgenticLoop(parts)
         children.begin(loop, system)
-        return Session(spec, folder, loop, self.clock, closers)
+        return Session(spec, folder, loop, self.clock, closers, owned=lambda: checkpoint.owned)
 
     def _purse(self, spec: SessionSpec, folder: Path) -> Purse | None:
         return self._accounts.purse(spec.account, folder.name, spec.mode) if is_billed(spec.model) else None

@@ -144,3 +144,22 @@ def test_a_closed_record_writes_into_no_other_file(tmp_path: Path) -> None:
 def test_a_record_is_for_its_owner_only(tmp_path: Path) -> None:
     append(tmp_path / "a.jsonl", 1)
     assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_fork_may_not_write(tmp_path: Path) -> None:
+    """It can outlive the owner of the record, and would write beside the next one."""
+    lines = JsonLines(tmp_path / "t.jsonl", {"schema": "x/1"})
+    before = (tmp_path / "t.jsonl").read_bytes()
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            lines.append({"kind": "late"})
+        except OSError:
+            code = 7
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert (tmp_path / "t.jsonl").read_bytes() == before
+    lines.append({"kind": "own"})
+    lines.close()
