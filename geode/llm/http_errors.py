@@ -41,15 +41,13 @@ _WORDS: Final[Mapping[type[ProviderError], str]] = {
     PaymentRequired: (
         "billing_error payment_required insufficient_quota billing_not_active billing_hard_limit_reached"
         " usage_limit_reached usage_not_included contract_spend_limit_reached openrouter_credits openrouter_key_limit"
-        " 1113 1308 1309 1310 1311 1313"
+        " 1113 1304 1308 1309 1310 1311 1313"
     ),
     AuthenticationFailed: (
         "authentication authentication_error invalid_api_key token_expired permission_error permission_denied"
         " insufficient_permissions 1000 1001 1002 1003 1004 1110 1111 1112 1120 1121 1220"
     ),
-    RateLimited: (
-        "rate_limit_error rate_limit_exceeded tokens requests openrouter_in_flight_budget 1302 1303 1304 1305"
-    ),
+    RateLimited: ("rate_limit_error rate_limit_exceeded tokens requests openrouter_in_flight_budget 1302 1303 1305"),
     Overloaded: (
         "overloaded_error overloaded provider_overloaded provider_unavailable server_is_overloaded"
         " service_unavailable_error capacity_exhausted temporarily_unavailable api_error server_error server"
@@ -73,6 +71,7 @@ _BY_STATUS: Final[Mapping[int, type[ProviderError]]] = {
     409: Overloaded,
     413: ContextTooLarge,
     429: RateLimited,
+    434: AuthenticationFailed,  # Z.ai's for an API that the account may not use; its 435 is a file that is too large
 }
 # The one way in which some providers say it; no code stands beside it.
 _TOO_LONG: Final = (
@@ -126,12 +125,17 @@ def provider_error(
 
 
 def connection_failed(
-    route: Route, problem: BaseException, redactor: Redactor, *, timeout_s: float | None = None
+    route: Route,
+    problem: BaseException,
+    redactor: Redactor,
+    *,
+    timeout_s: float | None = None,
+    usage: Usage | None = None,
 ) -> ConnectionFailed:
     """Return the error of a request that got no reply; `timeout_s` if it is the time that was up."""
     said = f"{problem.__class__.__name__}: {problem.__cause__ or problem}"
     text = f"no reply within {timeout_s:g} s" if timeout_s is not None else f"no connection to the provider ({said})"
-    return ConnectionFailed(_shown(text, redactor, _MESSAGE_CHARS_MAX), Facts(provider=route.value))
+    return ConnectionFailed(_shown(text, redactor, _MESSAGE_CHARS_MAX), Facts(provider=route.value), usage=usage)
 
 
 def stream_cut(

@@ -16,13 +16,14 @@ from geode.llm.errors import Facts, ProviderError, ResponseInvalid
 from geode.llm.http_errors import connection_failed, not_json, provider_error, request_id_of, stream_cut
 from geode.llm.messages import Delta
 from geode.llm.routes import Route
+from geode.llm.spending import NOT_BILLED
 from geode.llm.usage import Usage
 from geode.redaction import Redactor
 
 if TYPE_CHECKING:
     import httpx2
 
-_DRAIN_S: Final = 1.0
+_DRAIN_S: Final = 3.0
 CONNECT_S_MAX: Final = 10.0
 """How long a connection may take: less than the first token of an answer."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -90,6 +91,7 @@ class Words:
     code: str = ""
     message: str = ""
     retryable: bool | None = None
+    retry_after_s: float | None = None
 
 
 def words_of(body: object) -> Words:
@@ -131,15 +133,15 @@ class Endpoint:
             async with await opening as stream:
                 reply.headers = stream.response.headers
                 if "text/event-stream" not in reply.headers.get("content-type", ""):
-                    raise not_json(self.route, reply.headers, await stream.response.aread(), self.redactor)
+                    raise self._no_stream(reply, await stream.response.aread())
                 async for event in stream:
                     self._take(reply, event)
                     if reply.ended:
-                        # The rest is read so that the connection can be used again.
+                        # The rest may tell of usage, and is read so that the connection can be used again.
                         with suppress(TimeoutError):
                             async with asyncio.timeout(_DRAIN_S):
-                                async for _ in stream:
-                                    pass
+                                async for late in stream:
+                                    self._take(reply, late)
                         break
         except ProviderError:
             raise
@@ -169,21 +171,45 @@ class Endpoint:
             if reply.headers:
                 return stream_cut(self.route, reply.headers, reply.last_event, reply.usage(), type(lost).__name__)
             late = isinstance(lost, httpx2.TimeoutException)
-            return connection_failed(self.route, lost, self.redactor, timeout_s=self.timeout_s if late else None)
+            never_sent = isinstance(lost, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+            return connection_failed(
+                self.route,
+                lost,
+                self.redactor,
+                timeout_s=self.timeout_s if late else None,
+                usage=NOT_BILLED if never_sent else None,
+            )
         response = getattr(problem, "response", None)  # an error inside of a stream may have none
         status = 200 if reply.headers or response is None else response.status_code
-        body = getattr(problem, "body", None)
+        headers = reply.headers or getattr(response, "headers", {})
+        return self._said(status, headers, getattr(problem, "body", None), str(problem), reply.usage())
+
+    def _no_stream(self, reply: Reply, body: bytes) -> ProviderError:
+        """Return the error of a reply under status 200 that is no stream. It may say itself what went wrong."""
+        try:
+            parsed = json.loads(body)
+        except ValueError:
+            parsed = None
+        if isinstance(parsed, Mapping) and parsed.get("error"):
+            return self._said(200, reply.headers, parsed, "", None)
+        return not_json(self.route, reply.headers, body, self.redactor)
+
+    def _said(
+        self, status: int, headers: Mapping[str, str], body: object, text: str, usage: Usage | None
+    ) -> ProviderError:
         words = self.words(body)
+        if words.retry_after_s is not None:
+            headers = {"retry-after": str(words.retry_after_s), **headers}
         return provider_error(
             self.route,
             status=status,
             type=words.type,
             code=words.code,
-            message=words.message or str(problem),
-            headers=reply.headers or getattr(response, "headers", {}),
+            message=words.message or text,
+            headers=headers,
             body=body,
             redactor=self.redactor,
-            usage=reply.usage(),
+            usage=usage,
             retryable=words.retryable,
         )
 
