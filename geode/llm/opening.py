@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from geode.llm.admission import check_launchable, check_options
+from geode.llm.anthropic import AnthropicMessages
 from geode.llm.binding import Binding, ModelOptions
 from geode.llm.catalog import catalog
+from geode.llm.chat_completions import ChatCompletions
 from geode.llm.credentials import credentials
 from geode.llm.errors import RouteRefused
 from geode.llm.messages import DeltaObserver, LLMAdapter
-from geode.llm.routes import parse_model
-from geode.llm.spending import Purse
+from geode.llm.openai_responses import OpenAIResponses
+from geode.llm.retry import Retrying, Shown
+from geode.llm.routes import Route, parse_model
+from geode.llm.spending import NoPurse, Purse
 from geode.redaction import Redactor
 
 _NO_OPTIONS = ModelOptions()
@@ -82,4 +87,23 @@ def open_adapter(
         ConfigurationError: see `bind`.
     """
     binding = bind(model, environment, options)
-    raise RouteRefused(f"this version has no adapter that reaches {str(binding.model)!r}")
+    shown = None if on_delta is None else Shown(on_delta)
+    return Retrying(
+        inner=_wire(binding, shown, redactor or Redactor()),
+        binding=binding,
+        purse=purse or NoPurse(),
+        shown=shown,
+    )
+
+
+def _wire(binding: Binding, shown: DeltaObserver | None, redactor: Redactor) -> LLMAdapter:
+    match binding.model.route:
+        case Route.ANTHROPIC:
+            return AnthropicMessages(binding, shown, redactor)
+        case Route.OPENAI | Route.OPENAI_CODEX:
+            return OpenAIResponses(binding, shown, redactor)
+        case Route.ZAI | Route.OPENROUTER:
+            return ChatCompletions(binding, shown, redactor)
+        case Route.TYPESAFE | Route.SIMULATED | Route.RECORDED:
+            raise RouteRefused(f"{str(binding.model)!r} holds no conversation over a network")
+    assert_never(binding.model.route)
