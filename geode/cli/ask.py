@@ -21,6 +21,7 @@ def ask(
     root: Path = typer.Option(None, help="The state root; by default GEODE_HOME, or ~/.geode."),
     effort: str = typer.Option("", help="How much the model may think; by default as its provider says."),
     max_output_tokens: int = typer.Option(None, min=1, help="How long one reply may be, thinking included."),
+    budget: float = typer.Option(None, min=0, help="The most that the session may spend on its model, in US dollars."),
     stream: bool = typer.Option(False, "--stream", help="Print the answer while it comes, as on a terminal."),
     as_json: bool = typer.Option(False, "--json", help="Print the result as one JSON object."),
     display: str = typer.Option("", help="The X display whose screen the agent may use, as :1; by default none."),
@@ -42,6 +43,7 @@ def ask(
     from geode.llm.errors import LLMError
     from geode.loop.turn import TurnResult
     from geode.records.database import RecordError
+    from geode.records.purse import Account
     from geode.redaction import clean_text
     from geode.serve.default import default_scaffold
     from geode.serve.services import SharedServices
@@ -70,6 +72,7 @@ def ask(
                 folder=folder,
                 simulation_key=f"ask/{text}",
                 options=options,
+                account=Account(session_usd=budget),
                 approver=person,
                 on_delta=screen.delta,
                 extra_tools=extra_tools,

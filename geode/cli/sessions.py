@@ -77,6 +77,8 @@ def resume(
     session: str = _SESSION,
     workspace: Path = typer.Option(Path(), help="The folder that the session works in."),
     root: Path = _ROOT,
+    *,
+    budget: float = typer.Option(None, min=0, help="From here on, the most that it may spend in all, in US dollars."),
     stream: bool = typer.Option(False, "--stream", help="Print the answer while it comes, as on a terminal."),
     as_json: bool = typer.Option(False, "--json", help="Print the result as one JSON object."),
 ) -> None:
@@ -108,6 +110,7 @@ def resume(
                 folder,
                 place,
                 approver=person_here(),
+                budget_usd=budget,
                 on_delta=screen.delta,
                 extra_tools=extra_tools,
                 observers=(screen.event,),

@@ -1,6 +1,6 @@
 """Who pays for a session: its purse, with every cap that holds for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -9,7 +9,7 @@ from geode.config.budget_file import BudgetFile, read_budget
 from geode.config.paths import StateRoot
 from geode.executor.policy import Mode
 from geode.records.purse import Account, Cap, LedgerPurse
-from geode.records.spend import Scope, SpendLedger
+from geode.records.spend import Scope, Spending, SpendLedger
 from geode.records.spend_rebuilt import recorded_spending
 
 AGAIN = "run the same command again to go on with a fresh budget"
@@ -18,6 +18,21 @@ AGAIN = "run the same command again to go on with a fresh budget"
 def open_ledger(root: StateRoot, clock: Clock) -> SpendLedger:
     """Return the ledger of a state root; if there is none, it is made of what the sessions have on record."""
     return SpendLedger(root.spend, clock, lambda: recorded_spending(root))
+
+
+def spendings(root: StateRoot, clock: Clock) -> Sequence[Spending]:
+    """Return all that was spent, for whoever only reads: where nothing ever was, no ledger is made.
+
+    Raises:
+        RecordError: if the ledger cannot be read.
+    """
+    if not root.spend.exists() and next(recorded_spending(root), None) is None:
+        return ()
+    ledger = open_ledger(root, clock)
+    try:
+        return tuple(ledger.all())
+    finally:
+        ledger.close()
 
 
 @dataclass(slots=True)
