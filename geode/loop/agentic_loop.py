@@ -186,7 +186,7 @@ class AgenticLoop:
             return response
         message = as_message(response, self._conversation.call_ids)
         if response.stop is StopReason.REFUSAL:
-            return self._refusal(message)
+            return self._refusal(message, response.stop_detail)
         if message is None:
             return self._empty_answer()
         self._progress.empty_in_a_row = 0
@@ -357,14 +357,15 @@ class AgenticLoop:
         detail = f"{self._progress.cut_in_a_row} answers in a row were cut or paused"
         return Ending(stop=TurnStop.CUT_ANSWERS, text=message.text, detail=detail)
 
-    def _refusal(self, message: Message | None) -> Ending:
+    def _refusal(self, message: Message | None, why: str) -> Ending:
         """Keep what the model said with its refusal; it is no answer, and is not checked as one after a restart."""
         self._progress.in_turn = False
         if message is not None and message.tool_uses:
             self._save(message, self._refuse(message, "refusal", _REFUSED_CALL))
         elif message is not None:
             self._save(message)
-        return Ending(stop=TurnStop.MODEL_REFUSED, text=message.text if message else "", detail="the model refused")
+        said = self._parts.redactor.redact(clean_text(f"the model refused: {why}" if why else "the model refused"))
+        return Ending(stop=TurnStop.MODEL_REFUSED, text=message.text if message else "", detail=said)
 
     def _refuse(self, message: Message, stage: str, text: str) -> Message:
         batch = self._parts.processor.refuse(message.tool_uses, self._place(), stage, text)
