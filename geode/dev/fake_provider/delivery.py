@@ -20,7 +20,7 @@ def failed(reply: HttpReply, *, retry_after_s: float | None = None) -> Response:
     """Return an error as it leaves."""
     headers = dict(reply.headers)
     if retry_after_s is not None:
-        headers["retry-after"] = f"{retry_after_s:g}"
+        headers["retry-after"] = str(retry_after_s).removesuffix(".0")
     return Response(reply.body, status_code=reply.status, headers=headers, media_type=reply.content_type)
 
 

@@ -170,6 +170,13 @@ TYPESAFE: Final[Mapping[Failure, tuple[int, object]]] = {
     Failure.OVERLOADED: (529, {"error_type": "overloaded_error", "message": "Overloaded."}),
 }
 
+# Only OpenRouter's own 429 carries these; a good reply has none.
+_OPENROUTER_LIMITS: Final = {
+    "x-ratelimit-limit": "20",
+    "x-ratelimit-remaining": "0",
+    "x-ratelimit-reset": "1790200061000",
+}
+
 # What stands in where a wire has no error of its own for a failure.
 _NEAREST: Final[Mapping[Failure, Failure]] = {
     Failure.TOKEN_EXPIRED: Failure.BAD_KEY,
@@ -214,7 +221,8 @@ def openrouter(failure: Failure, note: str) -> HttpReply:
     """Return OpenRouter's body for a failure."""
     status, kind, message, more = OPENROUTER[nearest(failure, OPENROUTER)]
     error = {"code": status, "message": message.replace("{note}", note), "metadata": {"error_type": kind, **more}}
-    return json_reply(status, {"error": error, "user_id": "user_fake"})
+    limits = _OPENROUTER_LIMITS if failure is Failure.RATE_LIMITED else None
+    return json_reply(status, {"error": error, "user_id": "user_fake"}, limits)
 
 
 def zai(failure: Failure, note: str, code: str | None = None) -> HttpReply:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from geode.dev.fake_provider.wire import words
+from geode.llm.catalog import catalog
 from geode.llm.routes import Route
 
 JEV: Final = re.compile(r"^~?(typesafe/)?jev-(latest|preview|\d)")
@@ -37,6 +38,7 @@ KNOWN: Final[Mapping[Route, frozenset[str]]] = {
             *(f"anthropic/{name}" for name in _ANTHROPIC),
             *(f"openai/{name}" for name in _OPENAI),
             *(f"z-ai/{name}" for name in _ZAI),
+            *(name.model_id for name, entry in catalog().of_route(Route.OPENROUTER) if not entry.decision_only),
         ]
     ),
 }

@@ -145,6 +145,7 @@ class Step:
         retry_after_s: the header Retry-After of a failure.
         first_byte_ms: delay before the head of the reply.
         event_ms: delay before each event of a stream.
+        cut, stream_error: what befalls a stream; a reply in one piece has neither.
     """
 
     text: str = ""

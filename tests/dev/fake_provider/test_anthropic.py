@@ -125,6 +125,7 @@ def repeat(*path: Any) -> Callable[[dict[str, Any]], None]:
         (change("tools", 0, "name", to="read.file"), "is not allowed"),
         (lambda body: body["tools"].append(TOOL), "Tool names must be unique"),
         (drop("max_tokens"), "max_tokens: Field required"),
+        (change("max_tokens", to=-1), "greater than or equal to 0"),
         (change("max_tokens", to=200_000), "maximum allowed number of output tokens"),
         (change("messages", 0, "content", to=" "), "must be non-empty"),
         (

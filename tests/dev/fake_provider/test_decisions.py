@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -260,6 +261,17 @@ def test_failures_have_the_form_of_their_way(double: FakeProvider, path: str, fa
     refused = post(double, path, sound(path))
     assert refused.status_code == status
     assert ("detail" if path == DIRECT else "error") in refused.json()
+
+
+def test_a_compressed_body_is_read(double: FakeProvider) -> None:
+    """TypeSafe's SDK compresses what is longer than a kilobyte, if it can."""
+    sent = {"authorization": f"Bearer {double.key(Route.TYPESAFE)}", "content-encoding": "zstd"}
+    url = double.base_url(Route.TYPESAFE) + "/v1/systemone"
+    content = zstd.compress(json.dumps(sound(DIRECT)).encode())
+    assert httpx.post(url, content=content, headers=sent, trust_env=False, verify=False).status_code == 200
+    assert double.requests[0].body == sound(DIRECT)
+    broken = httpx.post(url, content=b"no zstd", headers=sent, trust_env=False, verify=False)
+    assert broken.status_code == 400
 
 
 def test_the_window_can_be_set(double: FakeProvider) -> None:

@@ -93,6 +93,19 @@ def test_openrouter_says_what_failed_by_error_type(
     assert error.response.headers["retry-after"] == "3"
 
 
+@pytest.mark.parametrize(("given", "sent"), [(3, "3"), (0.5, "0.5"), (86_400, "86400"), (10_000_000.0, "10000000")])
+def test_retry_after_is_sent_as_it_is_given(double: FakeProvider, clients: Clients, given: float, sent: str) -> None:
+    error = fail(double, clients, Route.OPENAI, Step(failure=Failure.RATE_LIMITED, retry_after_s=given))
+    assert error.response.headers["retry-after"] == sent
+
+
+def test_only_a_rate_limit_of_openrouter_tells_the_limits(double: FakeProvider, clients: Clients) -> None:
+    error = fail(double, clients, Route.OPENROUTER, Step(failure=Failure.RATE_LIMITED))
+    assert error.response.headers["x-ratelimit-remaining"] == "0"
+    other = fail(double, clients, Route.OPENROUTER, Step(failure=Failure.OVERLOADED))
+    assert "x-ratelimit-remaining" not in other.response.headers
+
+
 @pytest.mark.parametrize("route", BY_KEY)
 @pytest.mark.parametrize("failure", list(Failure))
 def test_every_wire_has_an_answer_to_every_failure(
