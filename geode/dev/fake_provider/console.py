@@ -6,22 +6,15 @@ from typing import Final
 
 from geode.dev.fake_provider.log import RecordedRequest
 from geode.dev.fake_provider.server import FakeProvider
-from geode.llm.routes import Route
+from geode.llm.credentials import ACCESS
 
-_NAMES: Final = {
-    Route.ANTHROPIC: "ANTHROPIC",
-    Route.OPENAI: "OPENAI",
-    Route.OPENROUTER: "OPENROUTER",
-    Route.ZAI: "ZAI",
-    Route.TYPESAFE: "TYPESAFE",
-}
 _ERROR_CHARS_MAX: Final = 300
 
 
 def exports(double: FakeProvider) -> Iterator[str]:
     """Yield the shell lines that send every route to `double`."""
-    for route, name in _NAMES.items():
-        yield f"export {name}_BASE_URL={double.base_url(route)} {name}_API_KEY={double.key(route)}"
+    for route, access in ACCESS.items():
+        yield f"export {access.address_variable}={double.base_url(route)} {access.variable}={double.key(route)}"
 
 
 def request_line(request: RecordedRequest) -> str:

@@ -26,11 +26,12 @@ def test_it_prints_what_to_export_and_a_line_for_each_request(tmp_path: Path) ->
         assert process.stdout is not None
         values: dict[str, str] = {}
         for line in process.stdout:
-            values |= dict(re.findall(r"([A-Z]+_(?:BASE_URL|API_KEY))=(\S+)", line))
+            values |= dict(re.findall(r"([A-Z_]+)=(\S+)", line))
             if "Ctrl-C" in line:
                 break
         assert {name.partition("_")[0] for name in values} == {"ANTHROPIC", "OPENAI", "OPENROUTER", "ZAI", "TYPESAFE"}
-        assert len(values) == 10
+        assert values["OPENAI_CODEX_TOKEN"] != values["OPENAI_API_KEY"]
+        assert len(values) == 11
         reply = httpx.post(
             values["ZAI_BASE_URL"] + "/chat/completions",
             json={"model": "glm-5.3", "messages": [{"role": "user", "content": "hi"}]},
