@@ -6,7 +6,7 @@ from io import TextIOWrapper
 
 import typer
 
-from geode.cli import ask, costs, doctor, effects, hooks, mcp_servers, policy, sessions
+from geode.cli import ask, costs, doctor, effects, hooks, mcp_servers, models, policy, sessions
 from geode.cli.failure import INTERRUPTED, Commands
 
 COMMANDS_GROUP = "geode.commands"
@@ -24,7 +24,7 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_root)
-    for own in (ask, sessions, costs, effects, hooks, mcp_servers, policy, doctor):
+    for own in (ask, sessions, models, costs, effects, hooks, mcp_servers, policy, doctor):
         own.register(app)
     for point in sorted(entry_points(group=COMMANDS_GROUP), key=lambda point: point.name):
         try:

@@ -13,12 +13,12 @@ from geode.llm.credentials import credentials
 from geode.llm.errors import RouteRefused
 from geode.llm.messages import DeltaObserver, LLMAdapter
 from geode.llm.openai_responses import OpenAIResponses
-from geode.llm.retry import Retrying, Shown
+from geode.llm.retry import Retrying, RetryPolicy, Shown
 from geode.llm.routes import Route, parse_model
 from geode.llm.spending import NoPurse, Purse
 from geode.redaction import Redactor
 
-_NO_OPTIONS = ModelOptions()
+_NO_OPTIONS, _POLICY = ModelOptions(), RetryPolicy()
 _OUTPUT_TOKENS, _OUTPUT_TOKENS_NOBODY_ASKED = 16_384, 8_192
 """How long a reply may be where nothing else is said. A provider's models think within it."""
 
@@ -72,6 +72,7 @@ def open_adapter(
     purse: Purse | None = None,
     on_delta: DeltaObserver | None = None,
     redactor: Redactor | None = None,
+    policy: RetryPolicy = _POLICY,
 ) -> LLMAdapter:
     """Return an adapter that reaches `model` over the network, with the one owner of retries around it.
 
@@ -82,6 +83,7 @@ def open_adapter(
         purse: who is asked before each request that may be billed.
         on_delta: who is told each part of a reply as it comes.
         redactor: what keeps secrets out of the texts of errors.
+        policy: how often a request is sent again.
 
     Raises:
         ConfigurationError: see `bind`.
@@ -91,6 +93,7 @@ def open_adapter(
     return Retrying(
         inner=_wire(binding, shown, redactor or Redactor()),
         binding=binding,
+        policy=policy,
         purse=purse or NoPurse(),
         shown=shown,
     )

@@ -13,13 +13,15 @@ from pathlib import Path
 import geode
 from geode.config.settings import Settings
 from geode.hooks.hook_file import HookFileError, read_hook_file
+from geode.llm.catalog import catalog
+from geode.llm.credentials import ACCESS, credentials, has_key
+from geode.llm.errors import ConfigurationError
 from geode.tools.sandbox import why_no_sandbox
 
 _FREE_BYTES_WANTED = 1 << 30
 _PYTHON_OLDEST = (3, 11)
 _WAL_RACE_FROM, _WAL_RACE_FIXED = (3, 7, 0), (3, 51, 3)
 _WAL_RACE_BACKPORTS = ((3, 44, 6), (3, 50, 7))
-_PROVIDER_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "ZAI_API_KEY", "TYPESAFE_API_KEY")
 _PROGRAMS = {
     "git": "the git tools need it",
     "rg": "the search tool is slower without it",
@@ -160,6 +162,13 @@ def _programs(_: Settings) -> Iterator[Finding]:
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:
-    held = [name for name in _PROVIDER_KEYS if settings.environment.get(name, "").strip()]
-    text = f"set: {', '.join(held)}" if held else "no key of a provider is set: only simulated models answer"
-    yield Finding(about="keys", health=Health.OK, text=text)
+    held = [route for route in ACCESS if has_key(route, settings.environment)]
+    text = f"routes with a key: {', '.join(f'{route} ({ACCESS[route].variable})' for route in held)}"
+    none = "no key of a route is set: only simulated models answer"
+    yield Finding(about="keys", health=Health.OK, text=text if held else none)
+    for route in held:
+        try:
+            credentials(next(name for name, _ in catalog().of_route(route)), settings.environment)
+        except ConfigurationError as error:
+            todo = "until then the route refuses every session"
+            yield Finding(about="keys", health=Health.MISSING, text=f"{route}: {error}", todo=todo)

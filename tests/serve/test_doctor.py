@@ -54,7 +54,16 @@ def test_a_root_that_cannot_be_used_is_bad_and_says_what_to_do(tmp_path: Path) -
 def test_which_keys_are_set_is_told_and_no_key(tmp_path: Path) -> None:
     canary = "zx-canary-0123456789"
     text = found(tmp_path, ANTHROPIC_API_KEY=canary)["keys"].text
-    assert text == "set: ANTHROPIC_API_KEY"
+    assert text == "routes with a key: anthropic (ANTHROPIC_API_KEY)"
+    assert found(tmp_path)["keys"].text == "no key of a route is set: only simulated models answer"
+
+
+def test_a_key_that_its_route_refuses_is_told_with_the_reason_and_no_key(tmp_path: Path) -> None:
+    canary = "sk-ant-oat01-0123456789"
+    finding = found(tmp_path, ANTHROPIC_API_KEY=canary)["keys"]
+    assert finding.health is Health.MISSING
+    assert "OAuth token of a Claude subscription" in finding.text
+    assert canary not in finding.text
 
 
 @pytest.mark.slow
