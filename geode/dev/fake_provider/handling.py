@@ -39,15 +39,21 @@ _NO_STEP: Final = Step()
 _REQUEST_ID: Final[Mapping[Route, str]] = {Route.ANTHROPIC: "request-id", Route.TYPESAFE: "x-typesafe-request-id"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """What will be sent: an answer to a sound request, or a reply in its place."""
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """A sound request and its answer."""
 
+    wire: Wire
+    request: Request
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What will be sent, and the step that says so, if it came to one."""
+
+    outcome: HttpReply | _Answered
     step: Step = _NO_STEP
-    reply: HttpReply | None = None
-    wire: Wire | None = None
-    request: Request | None = None
-    answer: Answer | None = None
 
 
 class Handler:
@@ -85,7 +91,7 @@ class Handler:
         try:
             plan = self._plan(http, endpoint, body, raw, number)
         except Refused as refusal:
-            plan = _Plan(reply=refusal.reply)
+            plan = _Plan(refusal.reply)
         self._record(http, endpoint, raw, body, plan)
         delay_ms = self.player.script.latency_ms + plan.step.first_byte_ms
         if delay_ms:
@@ -96,14 +102,14 @@ class Handler:
         return response
 
     def _plan(self, http: HttpRequest, endpoint: Endpoint | None, body: Body | None, raw: bytes, number: str) -> _Plan:
+        if endpoint is not None and endpoint.kind is Kind.HTML:
+            return _Plan(HTML)
         if endpoint is None or (endpoint.kind is Kind.MODELS) != (http.method == "GET"):
-            return _Plan(reply=_not_found(http))
-        if endpoint.kind is Kind.HTML:
-            return _Plan(reply=HTML)
+            return _Plan(_not_found(http))
         route = self._endpoint_route(endpoint, http)
         if endpoint.kind is Kind.MODELS:
             decisions = http.query_params.get("output_modalities") == "decisions"
-            return _Plan(reply=listings.listing(route, self.player.script.models, decisions=decisions))
+            return _Plan(listings.listing(route, self.player.script.models, decisions=decisions))
         wire = self._wires[route, endpoint.kind]
         if body is None:
             raise Refused(wire.refuse(Failure.BAD_REQUEST, None, note="The request body is not a JSON object."))
@@ -117,14 +123,22 @@ class Handler:
             seed=hashlib.sha256(raw).hexdigest()[:16],
             script=self.player.script,
         )
-        _check(wire, request)
+        try:
+            return self._answered(wire, request)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as stumble:
+            # Rules look for what must be there; what they stumble over is a body of another form.
+            note = f"the request is malformed: {type(stumble).__name__}: {stumble}"
+            raise Refused(wire.refuse(Failure.BAD_REQUEST, request, note=note)) from stumble
+
+    def _answered(self, wire: Wire, request: Request) -> _Plan:
+        wire.check(request)
         step = self.player.next(wire, request)
         if step.failure is not None:
-            return _Plan(step=step, reply=_failure(wire, request, step.failure))
-        if step.end in _ENDINGS_OF_OTHERS.get(route, (Ending.PAUSE,)):
+            return _Plan(_failure(wire, request, step.failure), step)
+        if step.end in _ENDINGS_OF_OTHERS.get(request.route, (Ending.PAUSE,)):
             note = f"the script of the fake provider has an ending that this wire does not know: {step.end!r}"
             raise Refused(wire.refuse(Failure.BAD_REQUEST, request, note=note))
-        return _Plan(step=step, wire=wire, request=request, answer=wire.answer(request, step))
+        return _Plan(_Answered(wire, request, wire.answer(request, step)), step)
 
     def _endpoint_route(self, endpoint: Endpoint, http: HttpRequest) -> Route:
         """Return whose request it is. Without a prefix `/v1/models` is Anthropic's if it names that API's version."""
@@ -134,35 +148,35 @@ class Handler:
         return admitted(route, http.headers, self._keys)
 
     def _record(self, http: HttpRequest, endpoint: Endpoint | None, raw: bytes, body: Body | None, plan: _Plan) -> None:
-        path = http.url.path
+        path, outcome = http.url.path, plan.outcome
+        route = endpoint.route if endpoint else None
+        is_listing = endpoint is not None and endpoint.kind is Kind.MODELS
         request = RecordedRequest(
-            route=plan.request.route if plan.request else (endpoint.route if endpoint else None),
+            route=outcome.request.route if isinstance(outcome, _Answered) else route,
             method=http.method,
             path=path,
             headers=safe_headers(http.headers.raw),
             raw=raw,
             body=body or {},
             attempt=self.log.attempt(path, raw),
-            status=plan.reply.status if plan.reply else 200,
-            error=plan.reply.body if plan.reply else None,
+            status=outcome.status if isinstance(outcome, HttpReply) else 200,
+            error=outcome.body if isinstance(outcome, HttpReply) and not is_listing else None,
         )
         self.log.add(request)
         if self._on_request is not None:
             self._on_request(request)
 
     def _sent(self, plan: _Plan) -> Response:
-        if plan.reply is DROPPED:
+        outcome, step = plan.outcome, plan.step
+        if outcome is DROPPED:
             return delivery.dropped()
-        if plan.reply is not None:
-            return delivery.failed(plan.reply, retry_after_s=plan.step.retry_after_s)
-        assert plan.answer is not None
-        assert plan.request is not None
-        assert plan.wire is not None
-        if plan.request.is_stream:
+        if isinstance(outcome, HttpReply):
+            return delivery.failed(outcome, retry_after_s=step.retry_after_s)
+        if outcome.request.is_stream:
             return delivery.streamed(
-                log=self.log, wire=plan.wire, request=plan.request, step=plan.step, answer=plan.answer
+                log=self.log, wire=outcome.wire, request=outcome.request, step=step, answer=outcome.answer
             )
-        return delivery.whole(plan.answer)
+        return delivery.whole(outcome.answer)
 
 
 def _parsed(raw: bytes) -> Body | None:
@@ -171,15 +185,6 @@ def _parsed(raw: bytes) -> Body | None:
     except ValueError:
         return None
     return body if isinstance(body, dict) else None
-
-
-def _check(wire: Wire, request: Request) -> None:
-    try:
-        wire.check(request)
-    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as stumble:
-        # A rule looks for what must be there; what it stumbles over is a body of another form.
-        note = f"the request is malformed: {type(stumble).__name__}: {stumble}"
-        raise Refused(wire.refuse(Failure.BAD_REQUEST, request, note=note)) from stumble
 
 
 def _failure(wire: Wire, request: Request, failure: Failure | HttpReply) -> HttpReply:

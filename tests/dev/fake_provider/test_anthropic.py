@@ -140,6 +140,10 @@ def repeat(*path: Any) -> Callable[[dict[str, Any]], None]:
         (change("thinking", to={"type": "often"}), "does not match"),
         (change("output_config", to={"effort": "huge"}), "output_config.effort"),
         (change("tool_choice", to={"type": "tool", "name": "other"}), "not found in provided tools"),
+        (
+            lambda body: (body.update(messages=body["messages"][:1], tool_choice={"type": "auto"}), body.pop("tools")),
+            "tool_choice may only be specified while providing tools",
+        ),
         (change("messages", to="go"), "malformed"),
         (change("messages", 1, to={"role": "assistant"}), "malformed"),
         (

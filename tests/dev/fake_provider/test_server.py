@@ -10,7 +10,7 @@ import anthropic
 import httpx
 import pytest
 
-from geode.dev.fake_provider.endpoints import BASES, ENDPOINTS, PREFIXES
+from geode.dev.fake_provider.endpoints import BASES, ENDPOINTS, PREFIXES, Endpoint, Kind
 from geode.dev.fake_provider.log import RecordedRequest, redacted
 from geode.dev.fake_provider.script import Failure, Script, Step
 from geode.dev.fake_provider.server import FakeProvider
@@ -78,12 +78,17 @@ def test_the_base_url_has_the_form_that_each_sdk_wants(double: FakeProvider) -> 
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
-def test_every_endpoint_is_served_under_its_prefix(double: FakeProvider, endpoint: object) -> None:
-    for method in ("GET", "POST"):
-        url = double.url + PREFIXES[endpoint.route] + endpoint.path  # type: ignore[attr-defined]
-        reply = httpx.request(method, url, json=None, trust_env=False, verify=False)
-        assert reply.status_code in ((200, 401, 403) if double.requests[-1].status != 404 else (404,))
-    assert {request.status for request in double.requests} != {404}
+def test_every_endpoint_is_served_under_its_prefix(double: FakeProvider, endpoint: Endpoint) -> None:
+    method, other = ("GET", "POST") if endpoint.kind is Kind.MODELS else ("POST", "GET")
+    url = double.url + PREFIXES[endpoint.route] + endpoint.path
+    sent = {"authorization": f"Bearer {double.key(endpoint.route)}"}
+    reply = httpx.request(
+        method, url, json={} if method == "POST" else None, headers=sent, trust_env=False, verify=False
+    )
+    assert reply.status_code in (200, 400, 422)
+    assert double.requests[0].route is endpoint.route
+    if endpoint.kind is not Kind.HTML:
+        assert httpx.request(other, url, headers=sent, trust_env=False, verify=False).status_code == 404
 
 
 def test_what_is_served_nowhere_is_not_found(double: FakeProvider) -> None:
