@@ -16,12 +16,17 @@ from geode.records.spend import Scope, Spender, SpendLedger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
-    """The most that may be spent in a scope. `name` is how it was set, `advice` how to go on when it is met."""
+    """The most that may be spent in a scope. `name` is how it was set.
+
+    `advice` says how to go on when it is met, `raising` how to raise it: nothing else helps where one call alone is
+    above it.
+    """
 
     scope: Scope
     usd: Decimal
     name: str
     advice: str
+    raising: str
 
 
 class Account(BaseModel):
@@ -105,10 +110,10 @@ class LedgerPurse:
 
 
 def _refusal(cap: Cap, taken: Decimal, model: str, most: Decimal) -> str:
-    alone = ", more than the cap by itself (max_output_tokens of the role lowers it)" if most > cap.usd else ""
+    advice = f"this alone is above the cap: {cap.raising}, or set max_output_tokens lower"
     return (
         f"{cap.name}={_shown(cap.usd)} US dollars: {_shown(taken)} are spent or held by calls under way, and the next"
-        f" call of {model} may cost {_shown(most)}{alone}; {cap.advice}"
+        f" call of {model} may cost {_shown(most)}; {advice if most > cap.usd else cap.advice}"
     )
 
 

@@ -65,23 +65,23 @@ def _caps(account: Account, file: BudgetFile, session: str, mode: Mode) -> Itera
             usd=_money(account.command_usd),
             name="budget.cost_usd",
             advice=f"{AGAIN}, or raise budget.cost_usd",
+            raising="raise budget.cost_usd",
         )
     go_on = f"geode sessions resume {session}"
     if account.session_usd is not None:
         advice = f"go on with more: {go_on} --budget USD (what the session may spend in all)"
-        yield Cap(scope=Scope.SESSION, usd=_money(account.session_usd), name="--budget", advice=advice)
+        usd = _money(account.session_usd)
+        yield Cap(scope=Scope.SESSION, usd=usd, name="--budget", advice=advice, raising=advice)
     # An episode has the limits of its scaffold and its ruler: the operator's file is no part of what is measured.
     if file.session_usd is not None and mode is not Mode.EXPERIMENT:
-        yield Cap(
-            scope=Scope.SESSION,
-            usd=_money(file.session_usd),
-            name="session_usd",
-            advice=f"raise session_usd in budget.yaml under the state root, then: {go_on}",
-        )
+        advice = f"raise session_usd in budget.yaml under the state root, then: {go_on}"
+        usd = _money(file.session_usd)
+        yield Cap(scope=Scope.SESSION, usd=usd, name="session_usd", advice=advice, raising=advice)
     if file.day_usd is not None:
         go_on = "run the same command again" if mode is Mode.EXPERIMENT else go_on
-        advice = f"raise day_usd in budget.yaml under the state root, or wait for the next day (UTC), then: {go_on}"
-        yield Cap(scope=Scope.DAY, usd=_money(file.day_usd), name="day_usd", advice=advice)
+        raising = "raise day_usd in budget.yaml under the state root"
+        advice = f"{raising}, or wait for the next day (UTC), then: {go_on}"
+        yield Cap(scope=Scope.DAY, usd=_money(file.day_usd), name="day_usd", advice=advice, raising=raising)
 
 
 def _money(usd: float) -> Decimal:

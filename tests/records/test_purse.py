@@ -14,7 +14,7 @@ from geode.records.spend import Scope, Spender, SpendLedger
 
 MODEL = "anthropic/claude-opus-5-5"
 COMMAND = Cap(
-    scope=Scope.COMMAND, usd=Decimal("0.01"), name="budget.cost_usd", advice="raise it with budget.cost_usd=0.02"
+    scope=Scope.COMMAND, usd=Decimal("0.01"), name="budget.cost_usd", advice="run it again", raising="raise the cap"
 )
 
 
@@ -40,9 +40,15 @@ def test_a_call_that_could_pass_the_cap_is_refused_with_the_figures(tmp_path: Pa
         purse.reserve(MODEL, 0.0061)
     assert str(refused.value) == (
         "budget.cost_usd=0.01 US dollars: 0.004 are spent or held by calls under way, and the next call of"
-        " anthropic/claude-opus-5-5 may cost 0.0061; raise it with budget.cost_usd=0.02"
+        " anthropic/claude-opus-5-5 may cost 0.0061; run it again"
     )
     purse.reserve(MODEL, 0.006)  # to the cap, and not past it
+
+
+def test_a_call_that_is_above_the_cap_alone_is_not_waited_for(tmp_path: Path) -> None:
+    """Running the same command again would refuse it again, for ever."""
+    with pytest.raises(BudgetReached, match="may cost 0.0101; this alone is above the cap: raise the cap, or set max_"):
+        make_purse(tmp_path / "spend.db", COMMAND).reserve(MODEL, 0.0101)
 
 
 def test_purses_of_one_command_share_its_money(tmp_path: Path) -> None:
