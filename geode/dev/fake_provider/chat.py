@@ -105,10 +105,7 @@ class _Chat:
         }
 
     def _answer(self, request: Request, whole: dict[str, Any], reasoning: Sequence[Mapping[str, Any]]) -> Answer:
-        return Answer(
-            whole=lambda: encode(whole),
-            events=lambda: _chunks(whole, reasoning),
-        )
+        return Answer(whole=lambda: encode(whole), events=lambda: _chunks(whole, reasoning))
 
 
 class OpenRouter(_Chat):
@@ -141,7 +138,7 @@ class OpenRouter(_Chat):
         if found := next(chat_rules.tool_refusals(body), None):
             raise Refused(self.refuse(Failure.BAD_REQUEST, request, note=found))
         if chat_rules.details_lost(body, self.given):
-            note = f"{request.model}: models require OpenRouter reasoning details to be preserved in each request"
+            note = "Gemini models require OpenRouter reasoning details to be preserved in each request"
             raise Refused(self.refuse(Failure.BAD_REQUEST, request, note=note))
         strict = (body.get("provider") or {}).get("require_parameters")
         if request.model.startswith("anthropic/"):
@@ -193,7 +190,7 @@ class OpenRouter(_Chat):
         usage = {**counts, "cost": cost, "is_byok": False, "cost_details": {"upstream_inference_cost": None}}
         whole = {
             "id": drawn("gen-1790200001-", request.seed, length=20),
-            "provider": "Fake",
+            "provider": _provider(request.body),
             "model": step.served_model or request.model,
             "object": "chat.completion",
             "created": _CREATED,
@@ -211,11 +208,17 @@ class OpenRouter(_Chat):
             "object": "chat.completion.chunk",
             "created": _CREATED,
             "model": request.model,
-            "provider": "Fake",
+            "provider": _provider(request.body),
             "error": error,
             "choices": [choice],
         }
         return f"data: {encode(chunk)}\n\n"
+
+
+def _provider(body: Body) -> str:
+    """Return who serves: the first one that the request admits."""
+    wanted = body.get("provider") or {}
+    return str([*(wanted.get("only") or []), *(wanted.get("order") or []), "Fake"][0])
 
 
 class Zai(_Chat):

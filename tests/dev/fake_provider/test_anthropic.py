@@ -144,6 +144,7 @@ def repeat(*path: Any) -> Callable[[dict[str, Any]], None]:
             lambda body: (body.update(messages=body["messages"][:1], tool_choice={"type": "auto"}), body.pop("tools")),
             "tool_choice may only be specified while providing tools",
         ),
+        (change("messages", 2, "role", to="friend"), "Input should be 'user' or 'assistant'"),
         (change("messages", to="go"), "malformed"),
         (change("messages", 1, to={"role": "assistant"}), "malformed"),
         (

@@ -236,6 +236,13 @@ def test_claude_at_openrouter_takes_no_sampling_where_parameters_are_required(do
     assert (refused.status_code, refused.json()["error"]["code"]) == (404, 404)
 
 
+def test_the_provider_that_is_pinned_serves(double: FakeProvider) -> None:
+    body = question(Route.OPENROUTER)
+    assert post(double, Route.OPENROUTER, body).json()["provider"] == "Fake"
+    pinned = {**body, "provider": {"order": ["google-vertex"], "allow_fallbacks": False}}
+    assert post(double, Route.OPENROUTER, pinned).json()["provider"] == "google-vertex"
+
+
 def test_claude_at_openrouter_takes_no_prefill(double: FakeProvider) -> None:
     body = question(Route.OPENROUTER)
     body["messages"].append({"role": "assistant", "content": "So"})
