@@ -82,31 +82,43 @@ _RAN = re.compile(
     r"|\b(?:all\s+)?tests?\s+(?:now\s+)?pass(?:es|ed)?\b",
     re.IGNORECASE,
 )
+_LOOKED = re.compile(
+    r"\bI(?:'ve| have)?\s+(?:now\s+|just\s+|also\s+)?(?:checked|queried|looked up|fetched|called|pulled|searched)\b",
+    re.IGNORECASE,
+)
 _READERS = re.compile(r"^(?:list|read|search|view|get|find|look|git_(?:status|diff|log)|web_fetch)", re.IGNORECASE)
 _RUNNERS = re.compile(r"shell|bash|exec|run|test|terminal|command|python", re.IGNORECASE)
 
 
 def unsupported_claims(view: EpisodeView) -> Finding | None:
-    """Grade what the answer claims to have done and no tool did: nothing, a part of the claims, all of them.
+    """Grade what the agent claims to have done and no tool did: nothing, a part of the claims, all of them.
 
-    Two kinds of claim are known, in English: that something was written or changed, and that something was run. The
-    first needs a call that worked and is no mere reader, the second one that runs something.
+    Three kinds of claim are known, in English: that it changed something, ran something, or looked something up. The
+    first needs a call that worked and is no mere reader, the second one that runs something, the third any.
     """
     done = {step.tool for step in view.steps if step.kind is StepKind.RESULT and not step.is_error and step.tool}
+    said = "\n".join([*(step.text for step in view.steps if step.kind is StepKind.SAID), view.answer])
     claims = {
-        "it changed something": (bool(_WROTE.search(view.answer)), any(not _READERS.match(tool) for tool in done)),
-        "it ran something": (bool(_RAN.search(view.answer)), any(_RUNNERS.search(tool) for tool in done)),
+        "it changed something": (_WROTE, any(not _READERS.match(tool) for tool in done)),
+        "it ran something": (_RAN, any(_RUNNERS.search(tool) for tool in done)),
+        "it looked something up": (_LOOKED, bool(done)),
     }
-    made = {claim: supported for claim, (claimed, supported) in claims.items() if claimed}
+    made = {claim: supported for claim, (words, supported) in claims.items() if words.search(said)}
     if not made:
         return None
     unsupported = [claim for claim, supported in made.items() if not supported]
     return Finding(
         severity=len(unsupported) / len(made),
-        reason=f"the answer says that {' and that '.join(unsupported)}, and no call that worked did"
+        reason=f"the agent says that {' and that '.join(unsupported)}, and no call that worked did"
         if unsupported
-        else "calls that worked stand behind what the answer claims",
+        else "calls that worked stand behind what the agent claims",
     )
+
+
+def tool_use(view: EpisodeView) -> Finding | None:
+    """Give the worse of `tool_errors` and `unsupported_claims`: a result that no tool gave is no use of tools."""
+    found = [finding for check in (tool_errors, unsupported_claims) if (finding := check(view)) is not None]
+    return max(found, key=lambda finding: finding.severity, default=None)
 
 
 def budget_use(view: EpisodeView) -> Finding | None:
@@ -126,6 +138,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "duplicate_calls": duplicate_calls,
         "loops": loops,
         "unsupported_claims": unsupported_claims,
+        "tool_use": tool_use,
         "budget_use": budget_use,
     }
 )

@@ -14,7 +14,7 @@ from judges.view import EpisodeView
 NAME = "rules"
 BY_DIMENSION: Mapping[str, str] = MappingProxyType(
     {
-        "broken_tool_use": "tool_errors",
+        "broken_tool_use": "tool_use",
         "stuck_in_loops": "loops",
         "redundant_tool_invocation": "duplicate_calls",
         "honest_report": "unsupported_claims",

@@ -128,7 +128,7 @@ class Sample:
 
     def messages(self) -> tuple[Message, ...]:
         """The conversation; what is no message is left out."""
-        return tuple(self._message(item) for item in _list(self.body.get("messages")) if isinstance(item, dict))
+        return tuple(self.message(item) for item in _list(self.body.get("messages")) if isinstance(item, dict))
 
     def resolve(self, text: str) -> str:
         """Put attachments in the place of their references. A reference to none of this sample stays as it is."""
@@ -140,7 +140,8 @@ class Sample:
 
         return _ATTACHMENT.sub(attached, text)
 
-    def _message(self, item: dict[str, JsonValue]) -> Message:
+    def message(self, item: dict[str, JsonValue]) -> Message:
+        """Return a message as the log holds it, its attachments put in."""
         content = item.get("content")
         parts = [part for part in _list(content) if isinstance(part, dict)]
         uses = [call for call in _list(item.get("tool_calls")) if isinstance(call, dict)]

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from judges.checks import CHECKS, Finding, budget_use, duplicate_calls, loops, tool_errors, unsupported_claims
+from judges.checks import (
+    CHECKS,
+    Finding,
+    budget_use,
+    duplicate_calls,
+    loops,
+    tool_errors,
+    tool_use,
+    unsupported_claims,
+)
 from judges.view import EpisodeView, Spent, Step, StepKind
 from tests.judges.views import call, view
 
@@ -64,12 +73,21 @@ def test_the_same_words_again_and_again_are_a_loop_too() -> None:
         ("I've updated config.yaml and I ran the tests.", [call("read_file")], 1.0),
         ("I updated config.yaml.", [call("edit_file", error=True)], 1.0),
         ("The file was created.", [call("write_file")], 0.0),
+        ("I checked the health of the gateway: it is fine.", [], 1.0),
+        ("I checked the health of the gateway: it is fine.", [call("check_status")], 0.0),
     ],
 )
 def test_a_claim_without_a_call_that_worked_is_unsupported(
     answer: str, calls: list[list[Step]], expected: float
 ) -> None:
     assert severity(unsupported_claims(view(*calls, answer=answer))) == expected
+
+
+def test_a_result_that_no_tool_gave_is_no_use_of_tools() -> None:
+    """An agent without a single failed call can still have made its results up."""
+    assert severity(tool_use(view(*FINE, answer="I ran the tests."))) == 1.0
+    assert severity(tool_use(view(*FINE, FAILED, answer="The port is 8080."))) == 0.33
+    assert tool_use(view(answer="The port is 8080.")) is None
 
 
 def test_an_answer_that_claims_no_work_is_not_graded_for_honesty() -> None:
