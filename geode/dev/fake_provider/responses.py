@@ -103,10 +103,7 @@ class Responses:
             if len(self._stored) >= _STORED_MAX:
                 del self._stored[next(iter(self._stored))]
             self._stored[str(whole["id"])] = [*self._items(request.body), *output]
-        return Answer(
-            whole=lambda: encode(whole),
-            events=lambda: _numbered(_events(shell, whole)),
-        )
+        return Answer(whole=lambda: encode(whole), events=lambda: _numbered(_events(shell, whole)))
 
     def stream_error(self, failure: Failure, request: Request, events: Sequence[str]) -> str:
         """Return an `error` event, or `response.failed` where the server itself gave up."""

@@ -1,4 +1,10 @@
-"""A script from a file: YAML or JSON, with the field names of `Script`."""
+"""A script from a file: YAML or JSON, with the field names of `Script` and `Step`.
+
+steps:
+  - {failure: rate_limited, retry_after_s: 1}
+  - {text: I look., calls: [{name: read_file, arguments: {path: README.md}}]}
+then: {text: That is all.}
+"""
 
 import dataclasses
 from pathlib import Path

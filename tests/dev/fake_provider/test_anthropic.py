@@ -15,7 +15,11 @@ from geode.llm.routes import Route
 
 MODEL = "claude-opus-5-5"
 TOOL = {"name": "read_file", "description": "Read.", "input_schema": {"type": "object", "properties": {}}}
-LOOK = Step(text="I look.", thinking=(Thinking(text="which file?"),), calls=(Call(name="read_file"),))
+LOOK = Step(
+    text="I look.",
+    thinking=(Thinking(text="which file?"), Thinking(text="a secret", redacted=True)),
+    calls=(Call(name="read_file"),),
+)
 
 
 def ask(client: anthropic.Anthropic, *, stream: bool = False, **more: Any) -> Any:
@@ -68,7 +72,7 @@ def test_whole_and_streamed_say_the_same(double: FakeProvider, claude: anthropic
     double.play(Script(then=LOOK))
     whole, streamed = ask(claude).to_dict(), ask(claude, stream=True).to_dict()
     for told in (whole, streamed):
-        del told["id"], told["content"][2]["id"], told["usage"]
+        del told["id"], told["content"][3]["id"], told["usage"]
         told.pop("stop_details", None)
     assert whole == streamed
 
@@ -120,9 +124,13 @@ def repeat(*path: Any) -> Callable[[dict[str, Any]], None]:
         (lambda body: body["messages"].append({"role": "assistant", "content": "So"}), "prefill"),
         (change("messages", 1, "content", 0, "thinking", to="another file"), "Invalid `signature`"),
         (change("messages", 1, "content", 0, "signature", to="made up"), "Invalid `signature`"),
+        (change("messages", 1, "content", 1, "data", to="made up"), "Invalid `data`"),
         (drop("messages", 1, "content", 0), "cannot be modified"),
+        (drop("messages", 1, "content", 1), "cannot be modified"),
+        (lambda body: body["messages"][1]["content"].insert(0, body["messages"][1]["content"].pop(1)), "be modified"),
         (drop("tools"), "must define tools"),
         (change("tools", 0, "name", to="read.file"), "is not allowed"),
+        (change("tools", 0, "input_schema", to={}), "input_schema.type: Field required"),
         (lambda body: body["tools"].append(TOOL), "Tool names must be unique"),
         (drop("max_tokens"), "max_tokens: Field required"),
         (change("max_tokens", to=-1), "greater than or equal to 0"),
