@@ -4,7 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
 REDACTED = "[redacted]"
@@ -37,8 +37,9 @@ class Redactor:
     `needles` are the forms of the values in `secrets` that are looked for.
     """
 
-    needles: tuple[str, ...] = ()
-    secrets: tuple[str, ...] = ()
+    # Left out of its own repr, which tracebacks show.
+    needles: tuple[str, ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> "Redactor":

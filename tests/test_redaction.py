@@ -137,3 +137,12 @@ def test_what_is_shaped_like_a_key_goes_without_being_known(shaped: str) -> None
 @pytest.mark.parametrize("text", ["risk-averse", "a sk-short", "AKIA", "task-force-one-two-three-four", "eyJ.eyJ.x"])
 def test_what_only_begins_like_a_key_stays(text: str) -> None:
     assert Redactor().redact(text) == text
+
+
+def test_a_redactor_does_not_show_what_it_knows() -> None:
+    """Tracebacks show the parts of what failed."""
+    redactor = Redactor.of_environment({"API_KEY": "canary-0123456789"})
+
+    assert redactor.secrets == ("canary-0123456789",)
+    assert "canary" not in repr(redactor)
+    assert redactor.needles
