@@ -7,6 +7,7 @@ go with every request. What differs between the providers stands in `geode.llm.c
 import json
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from geode.llm.binding import Binding
@@ -59,7 +60,7 @@ class ChatCompletions:
         self._binding = binding
         self._on_delta = on_delta or unseen
         self._redactor = hiding(redactor or Redactor(), binding.key)
-        self._clients = PerLoop(self._make_client)
+        self._clients = PerLoop(partial(_client, binding))
 
     @property
     def model(self) -> str:
@@ -101,17 +102,17 @@ class ChatCompletions:
                 raise
             return _refused(error, _ms_since(began))
 
-    def _make_client(self) -> "openai.AsyncOpenAI":
-        import openai  # noqa: PLC0415
 
-        binding = self._binding
-        return openai.AsyncOpenAI(
-            api_key=binding.key,
-            base_url=binding.base_url,
-            timeout=openai.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(binding.base_url)),
-        )
+def _client(binding: Binding) -> "openai.AsyncOpenAI":
+    import openai  # noqa: PLC0415
+
+    return openai.AsyncOpenAI(
+        api_key=binding.key,
+        base_url=binding.base_url,
+        timeout=openai.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
+        max_retries=0,
+        http_client=openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(binding.base_url)),
+    )
 
 
 def _ms_since(began: float) -> int:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize, ref
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -23,8 +23,8 @@ C = TypeVar("C", bound=Closable)
 class PerLoop(Generic[C]):
     """Makes a client where a loop needs one. Nobody has to close it.
 
-    A loop ends its asynchronous generators before it ends, and one that nobody refers to any longer at once; so a
-    generator holds each client.
+    A loop ends its asynchronous generators before it ends, so a generator holds each client. Until then the generator
+    is out of reach of the garbage collector, which would tear open connections apart in any order.
     """
 
     def __init__(self, make: Callable[[], C]) -> None:
@@ -39,6 +39,7 @@ class PerLoop(Generic[C]):
         client = self._make()
         holder = _hold(client)
         self._held[loop] = (holder, client)
+        finalize(self, _let_go, ref(loop), holder).atexit = False
         await anext(holder)
         return client
 
@@ -48,6 +49,12 @@ async def _hold(client: C) -> AsyncGenerator[C]:
         yield client
     finally:
         await client.close()
+
+
+def _let_go(loop: ref[asyncio.AbstractEventLoop], holder: AsyncGenerator[C]) -> None:
+    """Close a client whose owner is gone, if its loop still runs."""
+    if (living := loop()) is not None and not living.is_closed():
+        living.call_soon_threadsafe(lambda: living.create_task(holder.aclose()))
 
 
 def is_loopback(base_url: str) -> bool:

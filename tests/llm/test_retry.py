@@ -30,9 +30,7 @@ from geode.llm.messages import (
     BoundsCost,
     Delta,
     DeltaKind,
-    Message,
     ModelResponse,
-    Speaker,
     StepSnapshot,
     TextBlock,
 )
@@ -43,6 +41,7 @@ from geode.llm.spending import NOT_BILLED
 from geode.llm.usage import Attempt, Usage
 from tests.doubles.models import Reply, ScriptedModel, says
 from tests.doubles.purses import OpenPurse
+from tests.doubles.snapshots import asked
 
 pytestmark = pytest.mark.anyio
 
@@ -57,27 +56,6 @@ BINDING = Binding(
     prices=PRICES,
 )
 STEADY = RetryPolicy(jitter=0)
-
-
-def asked(*texts: str) -> StepSnapshot:
-    """A request; every other message is the model's."""
-    speakers = (Speaker.USER, Speaker.ASSISTANT)
-    messages = tuple(
-        Message(role=speakers[at % 2], blocks=(TextBlock(text=text),)) for at, text in enumerate(texts or ("hello",))
-    )
-    return StepSnapshot(
-        session_id="s",
-        turn=1,
-        round=1,
-        model="zai/glm-5.3",
-        system="",
-        messages=messages,
-        tools=(),
-        plan_hash="",
-        plan_generation=0,
-        max_output_tokens=1_000,
-        history_digest="",
-    )
 
 
 def turned_away(*, retry_after_s: float | None = None) -> RateLimited:

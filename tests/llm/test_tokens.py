@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from geode.llm.messages import Message, Speaker, TextBlock, ToolSchema
 from geode.llm.tokens import InputMeter, estimated_tokens, tokens_at_most
 from geode.llm.usage import Usage
-from tests.llm.test_retry import asked
+from tests.doubles.snapshots import asked
 
 MEASURED = {
     "The span was opened to traffic in the autumn, and everybody came to see what had been built over the river.": 23,
