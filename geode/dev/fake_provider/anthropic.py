@@ -118,7 +118,7 @@ class Anthropic:
 
     def _think(self, thinking: Thinking, *, hidden: bool) -> dict[str, Any]:
         text = "" if hidden or thinking.redacted else thinking.text
-        sealed = thinking.seal or seal(thinking.text)
+        sealed = thinking.seal or seal(text, thinking.text)
         self.given.keep_seal(sealed, text)
         if thinking.redacted:
             return {"type": "redacted_thinking", "data": sealed}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from geode.dev.fake_provider.wire import canonical, seal
+from geode.dev.fake_provider.wire import canonical, is_seal
 
 _KEPT_MAX: Final = 50_000
 
@@ -22,7 +22,7 @@ class Given:
 
     def is_sealed(self, sealed: str, text: str) -> bool:
         """Return whether reasoning came back as it was given out."""
-        return sealed == seal(text) or self._sealed.get(sealed) == text
+        return is_seal(sealed, text) or self._sealed.get(sealed) == text
 
     def keep_before(self, call_id: str, reasoning: Sequence[object]) -> None:
         """Remember the reasoning that led to a call."""

@@ -4,13 +4,15 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from geode.dev.fake_provider.script import Failure, HttpReply, Script, Step
 from geode.llm.routes import Route
 
 # What a stranger sent, parsed. Rules look into it key by key; one that stumbles makes the request malformed.
 Body: TypeAlias = dict[str, Any]
+
+_SEAL: Final = "fake-seal-"
 
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 canonical = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
@@ -114,9 +116,16 @@ def drawn(prefix: str, *parts: object, length: int = 24) -> str:
     return prefix + hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()[:length]
 
 
-def seal(text: str) -> str:
-    """Return a signature over `text` that a later process can check as well."""
-    return drawn("fake-seal-", text, length=48)
+def seal(text: str, hidden: str = "") -> str:
+    """Return a signature over `text`, another one for other `hidden` text. A later process can check it as well."""
+    salt = drawn("", hidden or text, length=12)
+    return f"{_SEAL}{salt}-{drawn('', salt, text, length=32)}"
+
+
+def is_seal(sealed: str, text: str) -> bool:
+    """Return whether `sealed` is such a signature over `text`."""
+    salt, _, digest = sealed.removeprefix(_SEAL).partition("-")
+    return sealed.startswith(_SEAL) and digest == drawn("", salt, text, length=32)
 
 
 def tokens_of(text: str) -> int:

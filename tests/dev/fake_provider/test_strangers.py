@@ -92,7 +92,7 @@ def test_whatever_stands_in_a_body_is_refused_or_answered(
         at = body
         for part in way:
             at = at[part]
-        at[last] = data.draw(ODD)
+        at[last] = copy.deepcopy(data.draw(ODD))
     body["stream"] = data.draw(st.booleans()) if "questions" not in sound else None
     if body["stream"] is None:
         del body["stream"]
