@@ -13,7 +13,7 @@ from experiments.records import ExperimentRecord, Variant
 from experiments.roles import Role
 from experiments.sinks import Cell, StoredEpisode
 from geode.canonical import canonical_json
-from geode.events import CallEnded, ModelCalled, ModelFailed
+from geode.events import AttemptFailed, CallEnded, ModelCalled, ModelFailed
 from geode.records.folder import SessionFolder
 from geode.records.timeline import read_timeline
 
@@ -35,6 +35,7 @@ def cell_rows(cell: Cell) -> dict[str, list[_Row]]:
         "cells": [_cell_row(cell.experiment, cell.variant)],
         "episodes": [_episode_row(cell, episode.record) for episode in cell.episodes],
         "rounds": details.rounds,
+        "attempts": details.attempts,
         "tool_calls": details.tool_calls,
         "costs": details.costs,
         "import_issues": [issue.row(SOURCE) for issue in details.issues],
@@ -48,6 +49,7 @@ class _Details:
     run: str
     cell: str
     rounds: list[_Row] = field(default_factory=list)
+    attempts: list[_Row] = field(default_factory=list)
     tool_calls: list[_Row] = field(default_factory=list)
     costs: list[_Row] = field(default_factory=list)
     issues: list[Issue] = field(default_factory=list)
@@ -69,6 +71,8 @@ class _Details:
                 row, rows = _model_called(key, fields), self.rounds
             case ModelFailed.kind:
                 row, rows = _model_failed(key, fields), self.rounds
+            case AttemptFailed.kind:
+                row, rows = _attempt_failed(key, fields), self.attempts
             case CallEnded.kind:
                 row, rows = _call_ended(key, fields), self.tool_calls
             case _:
@@ -131,7 +135,7 @@ def _episode_row(cell: Cell, record: EpisodeRecord) -> _Row:
         record.tool_errors,
         record.refused_calls,
         record.repairs_used,
-        record.cost_usd,
+        record.known_cost_usd,
         record.simulated,
         record.session_id,
         record.started_at,
@@ -157,6 +161,8 @@ def _cost_rows(record: EpisodeRecord) -> Sequence[_Row]:
             usage.cost_usd,
             usage.calls,
             usage.latency_ms,
+            usage.reasoning_tokens,
+            usage.unpriced_calls,
         )
         for role, usage in record.usage.items()
     ]
@@ -181,12 +187,35 @@ def _model_called(key: str, event: Fields) -> _Row:
         event.number("cost_usd"),
         event.text("text"),
         None,
+        # Timelines of before these were known lack them.
+        *(event.integer(name) if name in event.body else None for name in ("reasoning_tokens",)),
+        *(
+            event.text(name) or None if name in event.body else None
+            for name in ("cost_origin", "provider", "request_id")
+        ),
     )
 
 
 def _model_failed(key: str, event: Fields) -> _Row:
     place = (SOURCE, key, event.integer("seq"), event.moment("at"), event.integer("turn"), event.integer("round"))
-    return (*place, *[None] * 10, event.text("error"))
+    return (*place, *[None] * 10, event.text("error"), *[None] * 4)
+
+
+def _attempt_failed(key: str, event: Fields) -> _Row:
+    return (
+        SOURCE,
+        key,
+        event.integer("seq"),
+        event.moment("at"),
+        event.integer("turn"),
+        event.integer("round"),
+        event.text("error"),
+        event.integer("status"),
+        event.text("request_id") or None,
+        event.integer("elapsed_ms"),
+        event.integer("waited_ms"),
+        event.number("cost_usd"),
+    )
 
 
 def _call_ended(key: str, event: Fields) -> _Row:

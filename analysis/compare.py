@@ -38,9 +38,9 @@ SIMULATED_NOTE = "simulated: says nothing about a language model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """Means over all finished episodes, INVALID ones too, since they were paid for; cost is that of all roles."""
+    """Means over all finished episodes, INVALID ones too, since they were paid for; the cost of all roles if known."""
 
-    cost_usd: float
+    cost_usd: float | None
     tokens: float
     model_latency_ms: float
     wall_s: float
@@ -264,12 +264,17 @@ def _claimed_falsely(cell: Cell) -> float | None:
     return fmean(record.verified and record.outcome.kind is OutcomeKind.FAIL for record in measured)
 
 
+def _mean_cost(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return fmean(known) if len(known) == len(costs) else None
+
+
 def _spend(records: Sequence[EpisodeRecord]) -> Spend | None:
     if not records:
         return None
     usages = [list(record.usage.values()) for record in records]
     return Spend(
-        cost_usd=fmean(record.cost_usd for record in records),
+        cost_usd=_mean_cost([record.known_cost_usd for record in records]),
         tokens=fmean(
             sum(u.uncached_input_tokens + u.cache_write_tokens + u.cache_read_tokens + u.output_tokens for u in each)
             for each in usages

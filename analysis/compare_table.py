@@ -146,7 +146,9 @@ def _count(row: VariantRow) -> Text:
     return Text(f"{row.invalid}{missing}", style="magenta" if row.invalid or row.missing else "")
 
 
-def _dollars(cost: float) -> str:
+def _dollars(cost: float | None) -> str:
+    if cost is None:
+        return "unknown"
     return f"${cost:.4f}" if cost else "$0"
 
 

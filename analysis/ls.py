@@ -158,7 +158,7 @@ def episode_lines(root: StateRoot, experiment: ExperimentRecord, variant: str) -
                 state=record.outcome.kind.value if record else state.kind,
                 verified=record.verified if record else None,
                 rounds=record.rounds if record else None,
-                cost_usd=record.cost_usd if record else None,
+                cost_usd=record.known_cost_usd if record else None,
                 reasons=record.outcome.reasons if record else (state.problem,) if state.problem else (),
             )
         )

@@ -116,7 +116,8 @@ def _outcome(record: EpisodeRecord) -> Iterator[tuple[str, Text]]:
     sent = sum(usage.uncached_input_tokens + usage.cache_write_tokens + usage.cache_read_tokens for usage in usages)
     received, model_s = sum(usage.output_tokens for usage in usages), sum(usage.latency_ms for usage in usages) / 1_000
     tokens = f"{sent:,} tokens in, {received:,} out"
-    yield "took", Text(f"{tokens}, ${record.cost_usd:.4f}, model {model_s:.1f} s, host {record.wall_s:.2f} s")
+    cost = "cost unknown" if record.known_cost_usd is None else f"${record.known_cost_usd:.4f}"
+    yield "took", Text(f"{tokens}, {cost}, model {model_s:.1f} s, host {record.wall_s:.2f} s")
 
 
 def _at(body: dict[str, JsonValue]) -> datetime | None:

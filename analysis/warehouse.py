@@ -31,7 +31,7 @@ _READ_ONLY = "SET TimeZone='UTC'; SET enable_external_access=false; SET lock_con
 _REBUILD = "delete it, run `geode archive rebuild`, and import your archives again"
 
 _OF_A_CELL = ("cells", "episodes", "import_issues")
-_OF_AN_EPISODE = ("rounds", "tool_calls", "costs")
+_OF_AN_EPISODE = ("rounds", "attempts", "tool_calls", "costs")
 
 
 class WarehouseError(Exception):

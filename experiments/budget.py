@@ -227,11 +227,11 @@ def _cannot_start(key: str, cap: float, worst: str, needed: int | Decimal, limit
 
 
 def unpriced_models(record: EpisodeRecord) -> tuple[str, ...]:
-    """Return the models of an episode that used tokens at a cost of 0 and are not free: their price is not known."""
+    """Return the models of an episode of whose calls nobody knows the cost."""
     return tuple(
         record.roles.get(role, role)
         for role, usage in record.usage.items()
-        if usage.calls and not usage.cost_usd and is_billed(record.roles.get(role, role))
+        if usage.unpriced_calls or (usage.calls and not usage.cost_usd and is_billed(record.roles.get(role, role)))
     )
 
 

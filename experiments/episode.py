@@ -76,5 +76,10 @@ class EpisodeRecord(BaseModel):
 
     @property
     def cost_usd(self) -> float:
-        """The cost of all roles."""
+        """The cost of all roles, as far as it is known."""
         return sum(usage.cost_usd for usage in self.usage.values())
+
+    @property
+    def known_cost_usd(self) -> float | None:
+        """The cost of all roles; None if that of any call is not known."""
+        return None if any(usage.unpriced_calls for usage in self.usage.values()) else self.cost_usd

@@ -3,9 +3,11 @@
 import json
 from collections.abc import Sequence
 
+from experiments.episode import EpisodeRecord
 from experiments.records import ExperimentRecord, Variant
 from experiments.sinks import StoredEpisode
 from experiments.suite import OutcomeKind
+from geode.llm.binding import ModelOptions
 from geode.scaffold import HookChoice, PromptSource
 
 SIZE_TAGS = ("geode.repeats", "geode.variants")
@@ -34,7 +36,6 @@ def headline_metrics(episodes: Sequence[StoredEpisode]) -> dict[str, float]:
     }
     usages = [usage for record in records for usage in record.usage.values()]
     totals = {
-        "cost_usd": sum(usage.cost_usd for usage in usages),
         "tokens_in": sum(
             usage.uncached_input_tokens + usage.cache_write_tokens + usage.cache_read_tokens for usage in usages
         ),
@@ -48,7 +49,31 @@ def headline_metrics(episodes: Sequence[StoredEpisode]) -> dict[str, float]:
         "verified": sum(record.verified for record in records),
         "wall_s": sum(record.wall_s for record in records),
     }
+    costs = [record.known_cost_usd for record in records]
+    if None not in costs:
+        totals["cost_usd"] = sum(cost for cost in costs if cost is not None)
+    metrics |= _role_metrics(records)
     return metrics | {f"{name}_per_episode": total / len(records) for name, total in totals.items() if records}
+
+
+def _role_metrics(records: Sequence[EpisodeRecord]) -> dict[str, float]:
+    """Return what each role used in all episodes. A cost of which a part is not known is none, and never 0."""
+    metrics: dict[str, float] = {}
+    for role in sorted({role for record in records for role in record.usage}):
+        usages = [record.usage[role] for record in records if role in record.usage]
+        cost, unpriced = sum(usage.cost_usd for usage in usages), sum(usage.unpriced_calls for usage in usages)
+        if unpriced:
+            metrics |= {f"unpriced_calls.{role}": unpriced, f"cost_usd_known.{role}": cost}
+        else:
+            metrics[f"cost_usd.{role}"] = cost
+        read = sum(usage.cache_read_tokens for usage in usages)
+        metrics |= {
+            f"tokens.{role}.input": read + sum(u.uncached_input_tokens + u.cache_write_tokens for u in usages),
+            f"tokens.{role}.cached": read,
+            f"tokens.{role}.output": sum(usage.output_tokens for usage in usages),
+            f"tokens.{role}.reasoning": sum(usage.reasoning_tokens for usage in usages),
+        }
+    return metrics
 
 
 def cell_params(experiment: ExperimentRecord, variant: Variant) -> dict[str, str]:
@@ -63,6 +88,7 @@ def cell_params(experiment: ExperimentRecord, variant: Variant) -> dict[str, str
         "tools": ", ".join(tool.name for tool in scaffold.tools.tools) or "none",
         "repair_budget": str(scaffold.repair.per_prompt),
         **{f"model.{role}": model for role, model in sorted(variant.roles.items())},
+        **{f"options.{role}": _options(options) for role, options in sorted(variant.options.items())},
     }
 
 
@@ -92,6 +118,10 @@ def experiment_tags(experiment: ExperimentRecord) -> dict[str, str]:
         "geode.variants": str(len(experiment.variants)),
         "geode.version": experiment.geode_version,
     }
+
+
+def _options(options: ModelOptions) -> str:
+    return json.dumps(options.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
 
 
 def _source(source: PromptSource) -> str:

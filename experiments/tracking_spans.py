@@ -26,6 +26,7 @@ from geode.records.timeline import read_timeline
 KEY_DIGITS = 12
 """So much of an episode's key is shown; `geode show` takes any beginning that names one episode only."""
 
+_OF_PROVIDERS = ("cost_origin", "provider", "request_id", "reasoning_tokens")
 _NS_PER_MS = 1_000_000
 
 
@@ -162,6 +163,8 @@ class _Builder:
                 self.answer = str(entry["text"])
             case "notice":
                 self._event(str(entry["about"]), {"text": str(entry["text"])})
+            case "attempt_failed":
+                self._event("request failed", {name: str(entry[name]) for name in ("error", "status", "waited_ms")})
             case "context_compacted":
                 self._event("context compacted", {"elided_rounds": str(entry["elided_rounds"])})
             case _:
@@ -220,6 +223,7 @@ class _Builder:
                 "geode.stop": entry["stop"],
                 "geode.simulated": entry["simulated"],
                 "geode.latency_ms": entry["latency_ms"],
+                **{f"geode.{name}": entry[name] for name in _OF_PROVIDERS if entry.get(name)},
             },
             tokens=tokens,
             model=str(entry["served_model"]),

@@ -177,6 +177,8 @@ def _cost_rows(log: ImportedLog, sample: Sample) -> Iterable[_Row]:
             usage.cost_usd,
             None,  # calls
             None,  # latency_ms
+            None,  # reasoning_tokens
+            None,  # unpriced_calls
         )
 
 

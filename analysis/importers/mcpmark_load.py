@@ -193,8 +193,7 @@ def _cost_row(cell: ArchivedCell, attempt: Attempt) -> _Row:
         read,
         meta.output_tokens,
         meta.cost_usd,
-        None,
-        None,
+        *[None] * 4,
     )
 
 

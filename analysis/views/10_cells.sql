@@ -15,7 +15,8 @@ SELECT
     sum(tool_calls) AS tool_calls,
     sum(tool_errors) AS tool_errors,
     sum(repairs_used) AS repairs_used,
-    sum(cost_usd) AS cost_usd,
+    sum(cost_usd) AS cost_usd,                             -- of the episodes whose cost is known
+    count(*) FILTER (cost_usd IS NULL) AS unpriced_episodes,
     sum(wall_s) AS wall_s,
     bool_or(simulated) AS simulated
 FROM episodes

@@ -89,7 +89,7 @@ def test_bad_sql_says_why_and_what_there_is(sql: str, cause: str, root: Path) ->
     result = geode("query", sql, "--root", root)
     assert (result.exit_code, result.stdout) == (1, "")
     assert cause in result.stderr
-    assert "tables: cells, costs, episodes," in result.stderr
+    assert "tables: attempts, cells, costs, episodes," in result.stderr
     assert "views: cell_totals, inspect_archive_logs," in result.stderr
 
 

@@ -1,5 +1,6 @@
 """The warehouse: derived rows that may be written twice, rebuilt, waited for, and never half-written."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import dedent
@@ -28,7 +30,7 @@ from experiments.suite import OutcomeKind
 from geode.config.settings import read_settings
 from tests.doubles.tracked_episodes import EpisodeMaker, make_experiment
 
-TABLES = ("runs", "cells", "episodes", "rounds", "tool_calls", "costs", "import_issues")
+TABLES = ("runs", "cells", "episodes", "rounds", "attempts", "tool_calls", "costs", "import_issues")
 
 
 @pytest.fixture
@@ -59,6 +61,7 @@ def test_a_cell_becomes_rows_of_every_table(warehouse: Warehouse, maker: Episode
         "cells": 1,
         "episodes": 4,
         "rounds": 12,
+        "attempts": 0,
         "tool_calls": 8,
         "costs": 4,
         "import_issues": 0,
@@ -71,6 +74,42 @@ def test_a_cell_becomes_rows_of_every_table(warehouse: Warehouse, maker: Episode
         ("geode", "hook_ablation", "protect_tests")
     ]
     assert rows(warehouse, "SELECT created_at FROM runs")[0][0] == datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_what_a_provider_says_of_a_call_is_in_its_row(warehouse: Warehouse, maker: EpisodeMaker) -> None:
+    """Which upstream answered, how the call is named there, where its cost comes from; older timelines have none."""
+    experiment = make_experiment(repeats=1)
+    cell = maker.cell(experiment, "protect_tests")
+    with (cell.episodes[0].folder / "timeline.jsonl").open("a", encoding="utf-8") as timeline:
+        place = {"at": "2030-01-01T00:00:01.000Z", "turn": 1, "round": 9}
+        answered = {"stop": "end_turn", "served_model": "m", "simulated": False, "latency_ms": 5, "text": ""}
+        tokens = dict.fromkeys(("uncached_input_tokens", "cache_write_tokens", "cache_read_tokens"))
+        said = {"output_tokens": 7, "reasoning_tokens": 3, "cost_usd": None, "cost_origin": "unknown"}
+        who = {"provider": "Vertex", "request_id": "gen-1"}
+        failed = {"error": "RateLimited", "status": 429, "request_id": "", "elapsed_ms": 4, "waited_ms": 900}
+        for line in (
+            {"seq": 90, "kind": "model_called", **place, **answered, **tokens, **said, **who},
+            {"seq": 91, "kind": "attempt_failed", **place, **failed, "cost_usd": 0.0},
+        ):
+            timeline.write(json.dumps(line) + "\n")
+    DuckDBSink(warehouse).write(cell)
+    columns = "reasoning_tokens, cost_origin, provider, request_id, cost_usd"
+    assert rows(warehouse, f"SELECT {columns} FROM rounds WHERE seq = 90") == [(3, "unknown", "Vertex", "gen-1", None)]
+    assert rows(warehouse, f"SELECT DISTINCT {columns} FROM rounds WHERE seq < 90")[0][2:4] == (None, None)
+    told = "SELECT error, status, request_id, elapsed_ms, waited_ms, cost_usd FROM attempts"
+    assert rows(warehouse, told) == [("RateLimited", 429, None, 4, 900, 0.0)]
+    assert rows(warehouse, "SELECT count(*) FROM import_issues") == [(0,)]
+
+
+def test_an_episode_of_unknown_cost_has_none(warehouse: Warehouse, maker: EpisodeMaker) -> None:
+    """A sum over it would be too small, and says so beside it."""
+    cell = maker.cell(make_experiment(repeats=1), "protect_tests")
+    record = cell.episodes[0].record
+    usage = {"target": record.usage["target"].model_copy(update={"unpriced_calls": 2})}
+    changed = replace(cell.episodes[0], record=record.model_copy(update={"usage": usage}))
+    DuckDBSink(warehouse).write(replace(cell, episodes=(changed, *cell.episodes[1:])))
+    assert rows(warehouse, "SELECT unpriced_calls FROM costs ORDER BY 1") == [(0,), (2,)]
+    assert rows(warehouse, "SELECT episodes, unpriced_episodes FROM cell_totals") == [(2, 1)]
 
 
 def test_writing_a_cell_twice_is_writing_it_once(warehouse: Warehouse, maker: EpisodeMaker) -> None:

@@ -1,11 +1,14 @@
 """What a cell says of itself: figures that can be compared, and nothing that looks measured but is not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from experiments.sinks import StoredEpisode
 from experiments.suite import OutcomeKind
 from experiments.tracking_cells import cell_params, headline_metrics
+from geode.llm.binding import Effort, ModelOptions
 from tests.doubles.tracked_episodes import EpisodeMaker, make_experiment
 
 
@@ -48,3 +51,38 @@ def test_what_varies_can_be_read_off_the_params() -> None:
         "repair_budget": "2",
         "model.target": "simulated/apprentice",
     }
+
+
+def unpriced(episode: StoredEpisode) -> StoredEpisode:
+    """The same episode, of one call of which nobody knows the cost."""
+    usage = {role: used.model_copy(update={"unpriced_calls": 1}) for role, used in episode.record.usage.items()}
+    return replace(episode, record=episode.record.model_copy(update={"usage": usage}))
+
+
+def test_each_role_has_its_tokens_and_its_cost(tmp_path: Path) -> None:
+    """Who asks what a judge costs beside its target must not take a sum apart."""
+    experiment = make_experiment()
+    maker, variant, task = EpisodeMaker(tmp_path, rounds=4), experiment.variants[0], experiment.ruler.tasks[0]
+    metrics = headline_metrics([maker.episode(experiment, variant, task, repetition=n) for n in range(2)])
+    assert metrics["cost_usd.target"] == pytest.approx(2 * 4 * 0.0042)
+    tokens = {kind: metrics[f"tokens.target.{kind}"] for kind in ("input", "cached", "output", "reasoning")}
+    assert tokens == {"input": 12_000, "cached": 4_000, "output": 960, "reasoning": 0}
+    assert "unpriced_calls.target" not in metrics
+
+
+def test_an_unknown_cost_is_counted_and_is_no_zero(tmp_path: Path) -> None:
+    """A model without a price would look like the cheapest one."""
+    experiment = make_experiment()
+    maker, variant, task = EpisodeMaker(tmp_path, rounds=4), experiment.variants[0], experiment.ruler.tasks[0]
+    episodes = [maker.episode(experiment, variant, task, repetition=n) for n in range(2)]
+    metrics = headline_metrics([episodes[0], unpriced(episodes[1])])
+    assert metrics["unpriced_calls.target"] == 1
+    assert metrics["cost_usd_known.target"] == pytest.approx(2 * 4 * 0.0042)
+    assert not {"cost_usd.target", "cost_usd_per_episode"} & metrics.keys()
+
+
+def test_how_a_model_is_asked_is_a_param() -> None:
+    """Two cells that differ in the effort of their model alone must not look alike."""
+    experiment = make_experiment()
+    variant = experiment.variants[0].model_copy(update={"options": {"target": ModelOptions(effort=Effort.LOW)}})
+    assert cell_params(experiment, variant)["options.target"] == '{"effort": "low"}'
