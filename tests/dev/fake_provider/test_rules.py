@@ -63,6 +63,12 @@ CHAT: list[tuple[Change, str]] = [
     (put("messages", 1, "role", to="friend"), "Invalid value"),
     (put("tools", 0, "function", to={}), "expected a function with a name"),
     (put("messages", to="go"), "malformed"),
+    (put("messages", 0, "content", to=None), "content: Required"),
+    (lambda body: body["messages"].insert(1, {"role": "assistant", "content": ""}), "content must not be empty"),
+    (
+        lambda body: body["messages"][0].update(tool_calls=body["messages"][1]["tool_calls"]),
+        "only allowed for the role",
+    ),
 ]
 OPENROUTER: list[tuple[Change, str]] = [
     *CHAT,
