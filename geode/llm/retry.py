@@ -8,7 +8,8 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,7 +19,7 @@ from geode.llm.errors import BudgetReached, ProviderError, WaitTooLong
 from geode.llm.messages import Delta, DeltaKind, DeltaObserver, LLMAdapter, ModelResponse, StepSnapshot
 from geode.llm.spending import NOT_BILLED, NoPurse, Purse, billed_for
 from geode.llm.tokens import InputMeter, output_tokens_max
-from geode.llm.usage import Attempt
+from geode.llm.usage import Attempt, Usage
 
 _DOUBLINGS_MAX: Final = 30  # further ones change nothing, and a float would overflow at last
 
@@ -95,59 +96,61 @@ class Shown:
         self._anything = False
 
 
+class Billed(Protocol):
+    """What a request gave, and what it is billed for."""
+
+    @property
+    def usage(self) -> Usage:
+        """What it used and cost, as far as that is known."""
+        ...
+
+
+R = TypeVar("R", bound=Billed)
+
+
 @dataclass(slots=True, kw_only=True)
-class Retrying:
-    """Implements `LLMAdapter` and `BoundsCost` around a wire.
+class Resending:
+    """Sends a request until it is answered, within a policy, a budget and a purse. It knows nothing of what is asked.
 
     Each request is paid from `purse`: held before it is sent, settled when it has ended, however it does. A cancelled
-    call is never sent again. Every request that failed stands in the response's `attempts`, or in those of the error.
+    call is never sent again.
 
     Args:
-        inner: the wire; it sends one request a call.
-        binding: what the wire is bound to; its prices and limits bound what a call costs.
-        shown: the observer that the wire was given, if any.
         sleep, draw: replaced in tests; `draw` gives a number in [0, 1).
     """
 
-    inner: LLMAdapter
-    binding: Binding
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     budget: RetryBudget = field(default_factory=RetryBudget)
     purse: Purse = field(default_factory=NoPurse)
-    shown: Shown | None = None
     clock: Clock = field(default_factory=SystemClock)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = secrets.SystemRandom().random
-    _meter: InputMeter = field(default_factory=InputMeter, init=False)
 
-    @property
-    def model(self) -> str:
-        """See `LLMAdapter.model`."""
-        return self.inner.model
+    async def answered(
+        self,
+        model: str,
+        most_usd: float | None,
+        send: Callable[[], Awaitable[R]],
+        *,
+        before_again: Callable[[], None] | None = None,
+    ) -> tuple[R, tuple[Attempt, ...]]:
+        """Return what `send` gave, and the requests that failed before.
 
-    def cost_usd_max(self, snapshot: StepSnapshot) -> float | None:
-        """See `BoundsCost`."""
-        one = self._request_usd_max(snapshot)
-        again = min(self.policy.billed_retries, self.policy.requests - 1, self.budget.retries)
-        return None if one is None else one * (1 + again)
+        Args:
+            model: the `route/id` that is billed.
+            most_usd: the most that one request can cost; None if nobody knows.
+            send: sends the request once.
+            before_again: called before each request but the first.
 
-    def _request_usd_max(self, snapshot: StepSnapshot) -> float | None:
-        if self.binding.prices is None:
-            return None
-        # What is longer than the window is refused, and not billed.
-        read = min(self._meter.at_most(snapshot), self.binding.context_tokens)
-        return self.binding.prices.cost_usd_max(
-            input_tokens=read, output_tokens=output_tokens_max(self.binding, snapshot)
-        )
-
-    async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
-        """See `LLMAdapter.acomplete`."""
+        Raises:
+            LLMError: what `send` raised last, or the purse; those that failed before stand in its `attempts`.
+        """
         failed: tuple[Attempt, ...] = ()
         perhaps_billed = 0
         while True:
             began_s = self.clock.monotonic_s()
             try:
-                response = await self._request(snapshot)
+                return await self._paid(model, most_usd, send), failed
             except BudgetReached as refusal:
                 refusal.attempts = failed
                 raise
@@ -156,28 +159,23 @@ class Retrying:
                 elapsed_ms = round((self.clock.monotonic_s() - began_s) * 1000)
                 wait_s = self._wait_s(error, failed, perhaps_billed)
                 failed = (*failed, _attempt(error, elapsed_ms, wait_s))
-            else:
-                self._meter.count(snapshot, response.usage)
-                return replace(response, attempts=(*failed, *response.attempts))
             self.budget.take(wait_s)
             await self.sleep(wait_s)
-            if self.shown is not None:
-                self.shown.take_back()
+            if before_again is not None:
+                before_again()
 
-    async def _request(self, snapshot: StepSnapshot) -> ModelResponse:
+    async def _paid(self, model: str, most_usd: float | None, send: Callable[[], Awaitable[R]]) -> R:
         """Send one request, and pay for it."""
-        held = self.purse.reserve(self.model, self._request_usd_max(snapshot))
+        held = self.purse.reserve(model, most_usd)
         billed = None
         try:
-            response = await self.inner.acomplete(snapshot)
+            response = await send()
             billed = response.usage
         except BaseException as error:
             billed = billed_for(error)
             raise
         finally:
             self.purse.settle(held, billed)
-        if self.shown is not None:
-            self.shown.settle()
         return response
 
     def _wait_s(self, error: ProviderError, failed: tuple[Attempt, ...], perhaps_billed: int) -> float:
@@ -210,6 +208,57 @@ class Retrying:
         )
         problem.attempts = error.attempts
         return problem
+
+
+@dataclass(slots=True, kw_only=True)
+class Retrying(Resending):
+    """Implements `LLMAdapter` and `BoundsCost` around a wire.
+
+    Every request that failed stands in the response's `attempts`, or in those of the error.
+
+    Args:
+        inner: the wire; it sends one request a call.
+        binding: what the wire is bound to; its prices and limits bound what a call costs.
+        shown: the observer that the wire was given, if any.
+    """
+
+    inner: LLMAdapter
+    binding: Binding
+    shown: Shown | None = None
+    _meter: InputMeter = field(default_factory=InputMeter, init=False)
+
+    @property
+    def model(self) -> str:
+        """See `LLMAdapter.model`."""
+        return self.inner.model
+
+    def cost_usd_max(self, snapshot: StepSnapshot) -> float | None:
+        """See `BoundsCost`."""
+        one = self._request_usd_max(snapshot)
+        again = min(self.policy.billed_retries, self.policy.requests - 1, self.budget.retries)
+        return None if one is None else one * (1 + again)
+
+    def _request_usd_max(self, snapshot: StepSnapshot) -> float | None:
+        if self.binding.prices is None:
+            return None
+        # What is longer than the window is refused, and not billed.
+        read = min(self._meter.at_most(snapshot), self.binding.context_tokens)
+        return self.binding.prices.cost_usd_max(
+            input_tokens=read, output_tokens=output_tokens_max(self.binding, snapshot)
+        )
+
+    async def acomplete(self, snapshot: StepSnapshot) -> ModelResponse:
+        """See `LLMAdapter.acomplete`."""
+        response, failed = await self.answered(
+            self.model,
+            self._request_usd_max(snapshot),
+            partial(self.inner.acomplete, snapshot),
+            before_again=None if self.shown is None else self.shown.take_back,
+        )
+        if self.shown is not None:
+            self.shown.settle()
+        self._meter.count(snapshot, response.usage)
+        return replace(response, attempts=(*failed, *response.attempts))
 
 
 def _attempt(error: ProviderError, elapsed_ms: int, wait_s: float) -> Attempt:
