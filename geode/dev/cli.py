@@ -53,28 +53,27 @@ def fake_provider(port: int = _PORT, script: Path | None = _SCRIPT, latency_ms: 
     """Speak as every provider on this machine, without a model, until Ctrl-C. It refuses what the real ones refuse."""
     import dataclasses
     import threading
+    from contextlib import suppress
 
     from geode.dev.fake_provider.console import exports, request_line
     from geode.dev.fake_provider.script import Script
     from geode.dev.fake_provider.script_file import ScriptInvalid, read_script
-    from geode.dev.fake_provider.server import FakeProvider
+    from geode.dev.fake_provider.server import FakeProvider, PortUnavailable
 
     try:
         played = read_script(script) if script else Script()
-    except ScriptInvalid as fault:
+        if latency_ms:
+            played = dataclasses.replace(played, latency_ms=latency_ms)
+        with FakeProvider(played, port=port, on_request=lambda request: typer.echo(request_line(request))) as double:
+            typer.echo("# In another terminal:")
+            for line in exports(double):
+                typer.echo(line)
+            typer.echo(f"# Serving on {double.url}, on this machine only. Ctrl-C ends it.")
+            with suppress(KeyboardInterrupt):
+                threading.Event().wait()
+    except (ScriptInvalid, PortUnavailable) as fault:
         typer.echo(f"geode: {fault}", err=True)
         raise typer.Exit(1) from fault
-    if latency_ms:
-        played = dataclasses.replace(played, latency_ms=latency_ms)
-    with FakeProvider(played, port=port, on_request=lambda request: typer.echo(request_line(request))) as double:
-        typer.echo("# In another terminal:")
-        for line in exports(double):
-            typer.echo(line)
-        typer.echo(f"# Serving on {double.url}, on this machine only. Ctrl-C ends it.")
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            typer.echo("# Ended.")
 
 
 def _written(kind: str, name: str, parent: Path) -> Path:

@@ -22,6 +22,10 @@ from geode.llm.routes import Route
 _STOP_S_MAX: Final = 10.0
 
 
+class PortUnavailable(Exception):  # noqa: N818  (named by what happened)
+    """The double cannot listen; the message names the port and what to do."""
+
+
 class FakeProvider:
     """A provider on 127.0.0.1 that plays `script`, or its own small agent if there is none.
 
@@ -124,7 +128,7 @@ def _listen(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen(2048)
-    except BaseException:
+    except OSError as error:
         listener.close()
-        raise
+        raise PortUnavailable(f"port {port} on 127.0.0.1: {error.strerror}; name another one, or 0 for any") from error
     return listener

@@ -13,7 +13,7 @@ import pytest
 from geode.dev.fake_provider.endpoints import BASES, ENDPOINTS, PREFIXES, Endpoint, Kind
 from geode.dev.fake_provider.log import RecordedRequest, redacted
 from geode.dev.fake_provider.script import Failure, Script, Step
-from geode.dev.fake_provider.server import FakeProvider
+from geode.dev.fake_provider.server import FakeProvider, PortUnavailable
 from geode.llm.routes import Route
 
 BODY = {"model": "claude-opus-5-5", "max_tokens": 50, "messages": [{"role": "user", "content": "go"}]}
@@ -209,6 +209,15 @@ def test_its_small_packets_are_sent_at_once(double: FakeProvider) -> None:
                 came += client.recv(65_536)
             spent.append(time.monotonic() - began)
     assert sorted(spent)[2] < 0.03, spent  # a busy machine makes some late, never all of them
+
+
+def test_a_port_that_is_taken_is_named(double: FakeProvider) -> None:
+    port = int(double.url.rpartition(":")[2])
+    with (
+        pytest.raises(PortUnavailable, match=f"port {port} on 127.0.0.1: Address already in use"),
+        FakeProvider(port=port),
+    ):
+        pass
 
 
 def test_each_request_is_told_as_it_is_decided() -> None:
