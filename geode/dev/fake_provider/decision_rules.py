@@ -77,8 +77,10 @@ def _one(name: str, question: Mapping[str, Any]) -> HttpReply | None:
 
 
 def _score(where: list[Any], levels: object) -> HttpReply | None:
-    if not isinstance(levels, list) or not levels:
+    if not isinstance(levels, list):
         return _unprocessable("list_type", where, "Input should be a valid list", levels)
+    if not levels:
+        return _unprocessable("too_short", where, "List should have at least 1 item after validation, not 0", levels)
     if None in levels:
         return _unprocessable("string_type", [*where, levels.index(None)], "Input should be a valid string", None)
     if len(levels) > _LEVELS_MAX:

@@ -8,13 +8,15 @@ from geode.dev.fake_provider.script import HttpReply
 from geode.dev.fake_provider.wire import json_reply
 from geode.llm.routes import Route
 
+_ALIASES: Final = ("jev-latest", "jev-preview")  # all that TypeSafe lists; exact ids are served all the same
 _CREATED: Final = 1_790_200_001
 
 
 def listing(route: Route, more: Iterable[str], *, decisions: bool = False) -> HttpReply:
     """Return the listing of `route`. OpenRouter's has decision models only if it is asked for them."""
     if route is Route.TYPESAFE:
-        return json_reply(200, {"models": [{"id": name} for name in ("jev-latest", "jev-preview")]})
+        told = {"description": "General-purpose system one model.", "release_date": "2026-09-15"}
+        return json_reply(200, {"models": [{"name": name, **told} for name in _ALIASES]})
     if route is Route.OPENROUTER and decisions:
         names = sorted(DECISION_MODELS[route])
     else:

@@ -80,6 +80,8 @@ VALIDATED: list[tuple[Change, list[Any]]] = [
     (top("state", None), ["body", "state", "str"]),
     (top("state", 5), ["body", "state", "str"]),
     (top("questions", {}), ["body", "questions"]),
+    (question("q", {"type": "score", "criteria": []}), ["body", "questions", "q", "score", "criteria"]),
+    (question("q", {"type": "score", "criteria": "abc"}), ["body", "questions", "q", "score", "criteria"]),
     (
         question("q", {"type": "score", "instructions": "?", "criteria": ["a", None]}),
         ["body", "questions", "q", "score", "criteria", 1],
@@ -249,6 +251,14 @@ def test_decision_models_are_listed_only_where_they_are_asked_for(double: FakePr
     url = double.base_url(Route.OPENROUTER) + "/models"
     asked = httpx.get(url + "?output_modalities=decisions", headers=sent, trust_env=False, verify=False).json()["data"]
     assert "typesafe/jev-1.13" in {model["id"] for model in asked}
+
+
+def test_typesafe_lists_its_aliases_in_a_form_of_its_own(double: FakeProvider) -> None:
+    sent = {"authorization": f"Bearer {double.key(Route.TYPESAFE)}"}
+    url = double.base_url(Route.TYPESAFE) + "/v1/models"
+    listed = httpx.get(url, headers=sent, trust_env=False, verify=False).json()["models"]
+    assert [model["name"] for model in listed] == ["jev-latest", "jev-preview"]
+    assert set(listed[0]) == {"name", "description", "release_date"}
 
 
 @pytest.mark.parametrize("path", [DIRECT, ROUTED])
