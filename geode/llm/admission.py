@@ -120,8 +120,9 @@ def _why_unknown(model: ModelName) -> str:
     if other:
         return f"{model.model_id!r} is not admitted by {model.route}; it is by {', '.join(map(str, other))}"
     known = {name.model_id: name for name, _ in catalog().of_route(model.route)}
-    snapshots = [known_id for known_id in known if known_id.startswith(f"{model.model_id}-20")]
-    near = snapshots or get_close_matches(model.model_id, known, n=1, cutoff=0.75)
+    whole = [known_id for known_id in known if known_id.endswith(f"/{model.model_id}")]
+    whole += [known_id for known_id in known if known_id.startswith(f"{model.model_id}-20")]
+    near = whole or get_close_matches(model.model_id, known, n=1, cutoff=0.75)
     hint = f"did you mean {str(known[near[0]])!r}? " if near else ""
     return f"{str(model)!r} is not in the catalogue; {hint}geode models ls --route {model.route} names all"
 

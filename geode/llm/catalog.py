@@ -117,7 +117,8 @@ class Catalog:
         """Return what is known of exactly this model by exactly this route; None if it does not reach it."""
         if (entry := self.by_name.get(name)) is not None:
             return entry
-        return _unlisted(name) if name.route is Route.OPENROUTER else None
+        # OpenRouter's ids name a maker; without one it knows none but `auto`, which is listed.
+        return _unlisted(name) if name.route is Route.OPENROUTER and "/" in name.model_id else None
 
     def of_route(self, route: Route) -> Iterator[tuple[ModelName, Entry]]:
         """Yield the models that `route` reaches."""

@@ -18,6 +18,7 @@ from geode.llm.spending import Purse
 from geode.llm.usage import Usage, shown_usd
 from geode.redaction import Redactor
 
+_SYSTEM = "This is a test of the connection."  # by the plan of a subscription, no request goes without instructions
 _PROMPT = "Answer with the word ready."
 _OUTPUT_TOKENS = 1_024  # a model that always thinks needs some before its first word
 _NOT_ASKED = (Route.SIMULATED, Route.RECORDED, Route.TYPESAFE)
@@ -104,7 +105,7 @@ def _question(model: str) -> StepSnapshot:
         turn=1,
         round=1,
         model=model,
-        system="",
+        system=_SYSTEM,
         messages=(Message(role=Speaker.USER, blocks=(TextBlock(text=_PROMPT, origin=Origin.USER),)),),
         tools=(),
         plan_hash="",

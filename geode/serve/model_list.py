@@ -63,10 +63,9 @@ def look_up(text: str, environment: Mapping[str, str]) -> ListedModel:
         ConfigurationError: if there is none, with the nearest one.
     """
     for entry in catalog().entries:
-        if text in [*map(str, entry.names), *entry.routes.values()]:
+        if text in [*map(str, entry.names), *(model_id for model_id in entry.routes.values() if "/" not in model_id)]:
             return _with_keys(entry, environment)
-    name = check_launchable(text) if "/" in text else None
-    found = catalog().find(name) if name is not None else None
+    found = catalog().find(check_launchable(text)) if "/" in text else None
     if found is None:
         raise ConfigurationError(f"{text!r} is not in the catalogue; geode models ls names all")
     return _with_keys(found, environment)

@@ -33,6 +33,8 @@ def test_a_session_can_be_opened_on_what_a_route_reaches(text: str) -> None:
     [
         ("anthropic/claude-opus-5.5", "did you mean 'anthropic/claude-opus-5-5'"),
         ("anthropic/claude-sonnet-4-5", "did you mean 'anthropic/claude-sonnet-4-5-20250929'"),
+        ("openrouter/free", "did you mean 'openrouter/openrouter/free'"),
+        ("openrouter/glm-5.3", "it is by zai/glm-5.3"),
         ("zai/glm-5.4", "did you mean 'zai/glm-5"),
         ("openai/davinci", "geode models ls --route openai"),
         ("openai-codex/gpt-5.4", "it is by openai/gpt-5.4"),
