@@ -81,7 +81,10 @@ class HttpReply:
 @_closed
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call. Arguments given as text are sent as they stand, broken or not; an id that is not given is drawn."""
+    """A tool call. Arguments given as text are sent as they stand, broken or not; an id that is not given is drawn.
+
+    An id stands for the reasoning before it, which has to come back with it: give none twice with another reasoning.
+    """
 
     name: str
     arguments: Mapping[str, JsonValue] | str = field(default_factory=dict)

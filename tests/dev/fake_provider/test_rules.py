@@ -113,6 +113,7 @@ RESPONSES: list[tuple[Change, str]] = [
     (put("tools", 0, "name", to="read.file"), "does not match pattern"),
     (put("tool_choice", to={"type": "function", "name": "other"}), "not found in 'tools'"),
     (put("previous_response_id", to="resp_none"), "Previous response with id 'resp_none' not found."),
+    (lambda body: body.update(previous_response_id="resp_1", conversation="conv_1"), "Mutually exclusive parameters"),
     (put("reasoning", to={"effort": "huge"}), "Invalid value: 'huge'"),
     (put("input", 2, to={"type": "brand_new"}), "is no type of an input item"),
     (put("input", 3, "arguments", to={}), "expected a string"),

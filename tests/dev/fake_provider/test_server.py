@@ -211,6 +211,14 @@ def test_its_small_packets_are_sent_at_once(double: FakeProvider) -> None:
     assert sorted(spent)[2] < 0.03, spent  # a busy machine makes some late, never all of them
 
 
+async def test_it_can_be_driven_without_a_socket() -> None:
+    double = FakeProvider()
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=double.app), base_url="http://double") as client:
+        reply = await client.post("/v1/messages", json=BODY, headers=headers(double))
+    assert reply.status_code == 200
+    assert len(double.requests) == 1
+
+
 def test_a_port_that_is_taken_is_named(double: FakeProvider) -> None:
     port = int(double.url.rpartition(":")[2])
     with (
