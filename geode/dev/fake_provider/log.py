@@ -2,14 +2,16 @@
 
 import hashlib
 import threading
-from collections import Counter
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from geode.dev.fake_provider.wire import Body
 from geode.llm.routes import Route
 
-_KEY_HEADERS = ("authorization", "x-api-key", "cookie")
+_KEPT_MAX: Final = 10_000
+_KEY_HEADERS: Final = ("authorization", "x-api-key", "cookie")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +40,29 @@ class RecordedRequest:
 
 
 class RequestLog:
-    """Keeps requests in the order in which they were decided; safe to read from another thread."""
+    """Keeps the last requests in the order in which they were decided; safe to read from another thread."""
 
     def __init__(self) -> None:
-        self._requests: list[RecordedRequest] = []
-        self._seen: Counter[bytes] = Counter()
+        self._requests: deque[RecordedRequest] = deque(maxlen=_KEPT_MAX)
+        self._count = 0
+        self._seen: dict[bytes, int] = {}
         self._abandoned = 0
         self._news = threading.Condition()
 
     def attempt(self, path: str, raw: bytes) -> int:
         """Count one more request with this path and body, and return how many there were."""
         digest = hashlib.sha256(path.encode() + b"\0" + raw).digest()
-        self._seen[digest] += 1
-        return self._seen[digest]
+        attempt = self._seen.pop(digest, 0) + 1
+        if len(self._seen) >= _KEPT_MAX:
+            del self._seen[next(iter(self._seen))]
+        self._seen[digest] = attempt
+        return attempt
 
     def add(self, request: RecordedRequest) -> None:
         """Add a request."""
         with self._news:
             self._requests.append(request)
+            self._count += 1
             self._news.notify_all()
 
     def abandon(self) -> None:
@@ -66,7 +73,7 @@ class RequestLog:
 
     @property
     def requests(self) -> tuple[RecordedRequest, ...]:
-        """All requests so far."""
+        """The requests so far, the last ten thousand at most."""
         with self._news:
             return tuple(self._requests)
 
@@ -79,9 +86,7 @@ class RequestLog:
     def wait(self, count: int, *, abandoned: int = 0, timeout_s: float = 5.0) -> bool:
         """Wait until there are so many requests, and abandoned streams; return whether there are."""
         with self._news:
-            return self._news.wait_for(
-                lambda: len(self._requests) >= count and self._abandoned >= abandoned, timeout=timeout_s
-            )
+            return self._news.wait_for(lambda: self._count >= count and self._abandoned >= abandoned, timeout=timeout_s)
 
 
 def redacted(key: str) -> str:
