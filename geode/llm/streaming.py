@@ -180,6 +180,8 @@ class Endpoint:
                 usage=NOT_BILLED if never_sent else None,
             )
         response = getattr(problem, "response", None)  # an error inside of a stream may have none
+        if response is None and not reply.headers:
+            return connection_failed(self.route, lost or problem, self.redactor)
         status = 200 if reply.headers or response is None else response.status_code
         headers = reply.headers or getattr(response, "headers", {})
         return self._said(status, headers, getattr(problem, "body", None), str(problem), reply.usage())
