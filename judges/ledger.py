@@ -1,5 +1,6 @@
 """Judgments on disk: a line each in a `judgments.jsonl`, appended, never changed. None of them is paid for again."""
 
+import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
@@ -18,21 +19,36 @@ class LedgerNewer(ValueError):  # noqa: N818  (named by what it is)
     """A newer version wrote the file."""
 
 
+class LedgerInUse(Exception):  # noqa: N818  (named by what it is)
+    """Another command judges the same episode at the moment."""
+
+
 class JudgmentLedger:
-    """The judgments of one episode, or of the episodes of one archived log. One writer at a time.
+    """The judgments of one episode, or of the episodes of one archived log. It has one writer at a time.
 
     `problems` are lines that could not be read; a torn last line is one of them.
 
     Raises:
+        LedgerInUse: if another process, or another one of this process, has it open.
         LedgerNewer: if a newer version wrote the file.
         OSError: if it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
         self.problems: list[str] = []
-        self._settled = {j.key for j in read_judgments(path, self.problems) if is_settled(j)}
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._lines = JsonLines(path, _HEADER)
+        # The kernel gives the lock back, however the process ends, and it leaves no file behind.
+        self._lock = path.open("ab")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._settled = {j.key for j in read_judgments(path, self.problems) if is_settled(j)}
+            self._lines = JsonLines(path, _HEADER)
+        except BlockingIOError:
+            self._lock.close()
+            raise LedgerInUse(f"{path} is being written by another command") from None
+        except BaseException:
+            self._lock.close()
+            raise
 
     def holds(self, key: str) -> bool:
         """Whether a judgment with this key is there that nobody need ask for again."""
@@ -45,8 +61,9 @@ class JudgmentLedger:
             self._settled.add(judgment.key)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and let others have it."""
         self._lines.close()
+        self._lock.close()
 
     def __enter__(self) -> Self:
         return self

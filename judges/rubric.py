@@ -146,3 +146,17 @@ def load_rubric(path: Path) -> Rubric:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'rubric'}: {e['msg']}" for e in error.errors())
         raise RubricError(f"{path} is no rubric ({problems})") from error
+
+
+def find_rubric(folder: Path, wanted: str) -> Rubric:
+    """Read the rubric `wanted`: a file of `folder` by its name, or any file by its path.
+
+    Raises:
+        RubricError: if there is none, or it is no rubric.
+    """
+    if (path := folder / f"{wanted}.yaml").is_file():
+        return load_rubric(path)
+    if (path := Path(wanted).expanduser()).is_file():
+        return load_rubric(path)
+    names = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
+    raise RubricError(f"there is no rubric {wanted!r}; there are {names}, or name a file of your own")

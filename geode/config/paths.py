@@ -84,6 +84,11 @@ class StateRoot:
         return self.path / "workspaces"
 
     @property
+    def judgments(self) -> Path:
+        """What was judged of foreign logs, a file a log. Our own episodes have theirs beside them."""
+        return self.path / "judgments"
+
+    @property
     def calibrations(self) -> Path:
         """What was measured of the gate's error rates, a file a study."""
         return self.path / "calibrations"

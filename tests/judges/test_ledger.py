@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from judges.judgment import Judgment, Unscored, all_unscored
-from judges.ledger import JudgmentLedger, LedgerNewer, read_judgments
+from judges.ledger import JudgmentLedger, LedgerInUse, LedgerNewer, read_judgments
 from tests.judges.test_judgment import RUBRIC, judgment
 
 DOWN = judgment(dimensions=all_unscored(RUBRIC, Unscored.INFRASTRUCTURE))
@@ -30,7 +30,17 @@ def test_only_what_infrastructure_spoiled_is_asked_for_again(tmp_path: Path, sto
     """A reply that could not be read was paid for and is a fact about the judge; a judge that was down is none."""
     path = tmp_path / "judgments.jsonl"
     written(path, stored)
-    assert JudgmentLedger(path).holds(judgment().key) is held
+    with JudgmentLedger(path) as ledger:
+        assert ledger.holds(judgment().key) is held
+
+
+def test_it_has_one_writer_at_a_time(tmp_path: Path) -> None:
+    """Two commands that judge the same episode would pay twice."""
+    path = tmp_path / "judgments.jsonl"
+    with JudgmentLedger(path), pytest.raises(LedgerInUse, match="another command"):
+        JudgmentLedger(path)
+    written(path, judgment())
+    assert [file.name for file in tmp_path.iterdir()] == ["judgments.jsonl"]
 
 
 def test_a_torn_last_line_is_told_and_hurts_nobody(tmp_path: Path) -> None:

@@ -1,0 +1,130 @@
+"""What a person sees while episodes are judged, and after it: values by dimension, what has none, and what it cost."""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from analysis.rejudge import Judged
+from analysis.terminal import open_table, printable
+from geode.llm.usage import shown_usd
+from judges.engine import JudgeEngine
+from judges.judgment import Judgment
+from judges.rubric import Rubric
+
+SUMMARY_SCHEMA = "geode.judging/1"
+_NAMES_SHOWN = 5
+
+
+class JudgeScreen:
+    """Shows on standard error how many are judged, and what it has cost so far."""
+
+    def __init__(self, total: int, *, quiet: bool = False) -> None:
+        self._progress = Progress(
+            TextColumn("judging"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[cost]}"),
+            TimeElapsedColumn(),
+            console=Console(file=sys.stderr),
+            disable=quiet or not sys.stderr.isatty(),
+        )
+        self._task = self._progress.add_task("", total=total, cost="")
+        self._cost_usd: float | None = 0.0
+
+    def told(self, judgment: Judgment) -> None:
+        """Count one judgment."""
+        cost = judgment.cost_usd
+        self._cost_usd = None if self._cost_usd is None or cost is None else self._cost_usd + cost
+        self._progress.update(self._task, advance=1, cost=shown_usd(self._cost_usd) if judgment.asked else "")
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+
+def print_summary(console: Console, judged: Judged, engine: JudgeEngine, rubric: Rubric) -> None:
+    """Print what came of a run."""
+    if judged.given:
+        table = open_table("dimension", "mean", "scale", "scored", "unscored")
+        reasons = _reasons(judged)
+        for dimension in rubric.dimensions:
+            values = _values(judged, dimension.name)
+            better = "lower is better" if dimension.direction == "lower" else "higher is better"
+            table.add_row(
+                dimension.name,
+                f"{sum(values) / len(values):.2f}" if values else "none",
+                f"{dimension.lowest} to {dimension.highest}, {better}",
+                str(len(values)),
+                reasons.get(dimension.name, "0"),
+            )
+        console.print(table)
+    models = ", ".join(dict.fromkeys(judgment.served_model for judgment in judged.given if judgment.served_model))
+    by = f"{engine.name} ({printable(models)})" if models else engine.name
+    spent = f", {judged.requests} requests, {shown_usd(judged.cost_usd)}" if judged.requests else ""
+    console.print(
+        f"{len(judged.given)} judgments by {by} under {rubric.name}, {judged.found} were there before{spent}",
+        soft_wrap=True,
+    )
+    for line in _troubles(judged):
+        console.print(printable(line), style="yellow", soft_wrap=True, markup=False)
+
+
+def summary_to_json(judged: Judged, engine: JudgeEngine, rubric: Rubric) -> str:
+    """Return what came of a run as JSON text."""
+    body: dict[str, JsonValue] = {
+        "schema": SUMMARY_SCHEMA,
+        "engine": engine.name,
+        "engine_id": engine.engine_id,
+        "rubric": rubric.name,
+        "rubric_id": rubric.rubric_id,
+        "question_set": engine.question_set(rubric),
+        "given": [judgment.model_dump(mode="json", by_alias=True) for judgment in judged.given],
+        "found": judged.found,
+        "left": judged.left,
+        "requests": judged.requests,
+        "cost_usd": judged.cost_usd,
+        "stopped": judged.stopped,
+        "unreadable": list(judged.unreadable),
+        "elsewhere": list(judged.elsewhere),
+        "problems": list(judged.problems),
+    }
+    return json.dumps(body, ensure_ascii=False, indent=1)
+
+
+def _values(judged: Judged, dimension: str) -> Sequence[float]:
+    return [entry.value for judgment in judged.given if (entry := judgment.scored.get(dimension)) is not None]
+
+
+def _reasons(judged: Judged) -> dict[str, str]:
+    counted: dict[str, list[str]] = defaultdict(list)
+    for (dimension, reason), count in sorted(judged.unscored().items()):
+        counted[dimension].append(f"{count} {reason}")
+    return {dimension: ", ".join(parts) for dimension, parts in counted.items()}
+
+
+def _troubles(judged: Judged) -> Sequence[str]:
+    lines = []
+    if judged.stopped:
+        lines.append(f"stopped: {judged.stopped}")
+    if judged.left:
+        lines.append(f"{judged.left} are still to be judged; the same command goes on with them")
+    if judged.elsewhere:
+        lines.append(f"another command judges {_some(judged.elsewhere)} at the moment")
+    lines += [f"cannot be read: {name}" for name in judged.unreadable[:_NAMES_SHOWN]]
+    if (more := len(judged.unreadable) - _NAMES_SHOWN) > 0:
+        lines.append(f"and {more} more cannot be read")
+    return [*lines, *judged.problems[:_NAMES_SHOWN]]
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return shown if len(names) <= _NAMES_SHOWN else f"{shown} and {len(names) - _NAMES_SHOWN} more"
