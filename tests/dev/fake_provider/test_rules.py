@@ -117,6 +117,9 @@ RESPONSES: list[tuple[Change, str]] = [
     (put("reasoning", to={"effort": "huge"}), "Invalid value: 'huge'"),
     (put("input", 2, to={"type": "brand_new"}), "is no type of an input item"),
     (put("input", 3, "arguments", to={}), "expected a string"),
+    (put("input", 4, "call_id", to="call_a"), "Duplicate function call with call_id call_a"),
+    (lambda body: body.update(input=body["input"][:2]), "without its required following item"),
+    (cut("input", 5, "output"), "Missing required parameter: 'input.output'."),
     (put("input", 0, to="go"), "malformed"),
 ]
 
