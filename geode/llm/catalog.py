@@ -26,6 +26,8 @@ _JEV = re.compile(r"^~?(typesafe/)?jev-(latest|preview|\d)")
 _MOVING = re.compile(r":free$|^~|-(latest|preview)$|^openrouter/|^auto$|-router$")
 """Ids that lead to another model from one day, or one request, to the next."""
 
+_CLAUDE_AT_OPENROUTER = re.compile(r"^(anthropic/claude)-([a-z]+)-([\d.]+)$")
+
 _UNLISTED_CONTEXT_TOKENS, _UNLISTED_OUTPUT_TOKENS = 128_000, 16_000
 
 
@@ -92,7 +94,12 @@ class Entry(BaseModel):
         """Return the ids that a reply of `name` may carry; none if any will do."""
         if is_moving(name):
             return frozenset()
-        return frozenset({name.model_id}) | (frozenset() if name.route is Route.OPENROUTER else self.served_as)
+        if name.route is not Route.OPENROUTER:
+            return self.served_as | {name.model_id}
+        # OpenRouter answers without the variant that was asked for, and with another order of a Claude's name:
+        # `anthropic/claude-4.7-opus-20260416` for `anthropic/claude-opus-4.7`.
+        plain = name.model_id.partition(":")[0]
+        return frozenset({name.model_id, plain, _CLAUDE_AT_OPENROUTER.sub(r"\1-\3-\2", plain)})
 
     def ends_by(self, route: Route) -> date | None:
         """Return the last day on which `route` serves it, as far as that is known."""
@@ -175,7 +182,9 @@ def _unlisted(name: ModelName) -> Entry:
     decides = is_decision_only(name)
     return Entry(
         routes={name.route: name.model_id},
-        context_tokens=_UNLISTED_CONTEXT_TOKENS,
+        context_tokens=_CLAUDE_AT_OPENROUTER = re.compile(r"^(anthropic/claude)-([a-z]+)-([\d.]+)$")
+
+_UNLISTED_CONTEXT_TOKENS,
         output_tokens_max=0 if decides else _UNLISTED_OUTPUT_TOKENS,
         efforts=tuple(Effort),
         sampling=Sampling.NONE if "claude" in name.model_id else Sampling.ANY,

@@ -175,7 +175,7 @@ def test_an_explicit_id_of_openrouter_is_kept_as_it_is_without_prices() -> None:
     assert (entry.context_tokens, entry.output_tokens_max) == (128_000, 16_000)
     assert entry.prices is None
     assert "catalogue" in entry.no_prices
-    assert entry.served_as_by(name) == {"moonshotai/kimi-k2:nitro"}
+    assert entry.served_as_by(name) == {"moonshotai/kimi-k2:nitro", "moonshotai/kimi-k2"}
 
 
 def test_what_answers_for_a_selector_may_be_any_model() -> None:

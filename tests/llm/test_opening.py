@@ -77,6 +77,20 @@ async def test_a_dated_snapshot_of_the_pinned_model_is_the_pinned_model(double: 
     assert response.served_model == served
 
 
+@pytest.mark.parametrize("served", ["anthropic/claude-5.5-opus-20260922", "anthropic/claude-opus-5.5"])
+async def test_openrouter_has_another_order_of_the_same_name(double: FakeProvider, served: str) -> None:
+    """Seen in streams of its chat API: `anthropic/claude-4.7-opus-20260416` for `anthropic/claude-opus-4.7`."""
+    double.play(Script(steps=(Step(text="x", served_model=served),)))
+    response = await open_adapter("openrouter/anthropic/claude-opus-5.5", keys_of(double)).acomplete(snapshot())
+    assert response.served_model == served
+
+
+async def test_openrouter_may_not_serve_a_sibling(double: FakeProvider) -> None:
+    double.play(Script(steps=(Step(text="x", served_model="anthropic/claude-5.5-sonnet-20260928"),)))
+    with pytest.raises(ServedModelDiffers):
+        await open_adapter("openrouter/anthropic/claude-opus-5.5", keys_of(double)).acomplete(snapshot())
+
+
 async def test_another_snapshot_than_the_pinned_one_is_another_model(double: FakeProvider) -> None:
     double.play(Script(steps=(Step(text="x", served_model="claude-haiku-4-5-20260101"),)))
     with pytest.raises(ServedModelDiffers):
