@@ -182,9 +182,7 @@ def _unlisted(name: ModelName) -> Entry:
     decides = is_decision_only(name)
     return Entry(
         routes={name.route: name.model_id},
-        context_tokens=_CLAUDE_AT_OPENROUTER = re.compile(r"^(anthropic/claude)-([a-z]+)-([\d.]+)$")
-
-_UNLISTED_CONTEXT_TOKENS,
+        context_tokens=_UNLISTED_CONTEXT_TOKENS,
         output_tokens_max=0 if decides else _UNLISTED_OUTPUT_TOKENS,
         efforts=tuple(Effort),
         sampling=Sampling.NONE if "claude" in name.model_id else Sampling.ANY,
