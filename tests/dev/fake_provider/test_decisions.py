@@ -131,6 +131,9 @@ def test_upstream_errors_come_wrapped_as_text(double: FakeProvider, path: str) -
         (question("q", {"type": "noul", "criteria": {"true": "a", "false": "b"}}), ["questions", "q", "instructions"]),
         (question("q", {**NOUL, "criteria": {"true": "only"}}), ["questions", "q", "criteria"]),
         (lambda body: body.pop("state"), ["state"]),
+        (lambda body: body.pop("model"), ["model"]),
+        (lambda body: body.pop("questions"), ["questions"]),
+        (top("state", 5), ["state"]),
         (top("session_id", "x" * 257), ["session_id"]),
     ],
 )
