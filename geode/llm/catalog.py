@@ -23,7 +23,7 @@ from geode.llm.routes import ModelName, Route
 _JEV = re.compile(r"^~?(typesafe/)?jev-(latest|preview|\d)")
 """Decision-only models, by PROVIDERS 1.1. `typesafe/jev-router` is none: it is a router for chat."""
 
-_MOVING = re.compile(r":free$|^~|-(latest|preview)$|^openrouter/|^auto$|-router$")
+_MOVING = re.compile(r":free$|^~|-latest$|jev-preview$|^openrouter/|^auto$|-router$")
 """Ids that lead to another model from one day, or one request, to the next."""
 
 _CLAUDE_AT_OPENROUTER = re.compile(r"^(anthropic/claude)-([a-z]+)-([\d.]+)$")

@@ -159,6 +159,7 @@ def test_what_only_decides_is_told_by_its_id(text: str, decides: bool) -> None:
         ("openrouter/typesafe/jev-1.13", False),
         ("openrouter/anthropic/claude-opus-5.5", False),
         ("openrouter/some/free-willy", False),
+        ("openrouter/google/gemini-3-pro-preview", False),
         ("anthropic/claude-opus-5-5", False),
     ],
 )
