@@ -1,7 +1,9 @@
 """One SDK client for each event loop: it is used again, and closed when the loop or its owner goes."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncGenerator, Callable
+from functools import cache
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, finalize, ref
@@ -60,3 +62,11 @@ def _let_go(loop: ref[asyncio.AbstractEventLoop], holder: AsyncGenerator[C]) -> 
 def is_loopback(base_url: str) -> bool:
     """Return whether the address is this host: a proxy of the environment has no business there."""
     return urlsplit(base_url).hostname in _LOOPBACK
+
+
+@cache
+def tls() -> ssl.SSLContext:
+    """Return the one TLS context of this process: reading the trusted certificates takes longer than many a call."""
+    import httpx2  # noqa: PLC0415  (a tenth of a second that only a call may cost)
+
+    return httpx2.create_ssl_context()
