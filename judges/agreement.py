@@ -57,9 +57,9 @@ class Confusion:
 class PairAgreement:
     """Two judges on one dimension, over the episodes that both scored.
 
-    `kappa` is Cohen's, with quadratic weights over the integers of a score (values between are rounded), without
-    weights for flags and choices. `bias` is the mean of first minus second in the dimension's own units; between the
-    limits lie 95 % of the differences, if they are normal (Bland and Altman, Lancet 327, 1986).
+    `kappa` is Cohen's, with quadratic weights over the integers of a score, without weights for flags and choices; a
+    value between is put to the nearest, of two the lower. `bias` is the mean of first minus second in the dimension's
+    own units; between the limits lie 95 % of the differences, if they are normal (Bland and Altman, Lancet 327, 1986).
     """
 
     first: str
@@ -138,8 +138,7 @@ def agreement(judges: Sequence[Judge], rubric: Rubric, families: Mapping[str, st
 
 def _dimension(ratings: Ratings, dimension: Dimension, how: Resampling) -> DimensionAgreement:
     values = ratings.values(dimension.name)
-    ordered = dimension.scale is Scale.SCORE
-    levels = (Level.INTERVAL, Level.ORDINAL) if ordered else (Level.NOMINAL,)
+    levels = (Level.INTERVAL, Level.ORDINAL) if dimension.scale is Scale.SCORE else (Level.NOMINAL,)
     return DimensionAgreement(
         dimension=dimension.name,
         scale=dimension.scale,
@@ -153,7 +152,14 @@ def _dimension(ratings: Ratings, dimension: Dimension, how: Resampling) -> Dimen
 
 
 def _coarse(dimension: Dimension, values: Floats) -> Floats:
-    """Put values to the nearest of some equal steps of the range, each integer among them, if there are very many."""
+    """Put values where alpha can take them.
+
+    A flag or a choice is one of its values, though an engine may give a probability in its place. Very many different
+    scores are put to equal steps of the range, each integer among them.
+    """
+    if dimension.scale is not Scale.SCORE:
+        _, labels = _bins(dimension)
+        return np.where(np.isnan(values), np.nan, labels[_nearest(labels, np.nan_to_num(values))])
     if len(np.unique(values[~np.isnan(values)])) <= _ALPHA_VALUES_MAX:
         return values
     width = dimension.highest - dimension.lowest
@@ -236,18 +242,19 @@ def _limit(first: Floats, second: Floats, *, side: int) -> float:
 
 
 def _kappa(dimension: Dimension, figure: Callable[[Callable[[Floats, Floats], float]], Figure]) -> Figure:
-    width = dimension.highest - dimension.lowest + 1
-    if width > _VALUES_MAX:
-        return NotEstimated(reason=f"{width} values, too many for a table of each against each")
-    weights = "quadratic" if dimension.scale is Scale.SCORE else None
-    # Weights rest on the places of the labels, so that each integer of the range needs one, used or not.
-    labels = np.arange(dimension.lowest, dimension.highest + 1)
+    if dimension.highest - dimension.lowest >= _VALUES_MAX:
+        return NotEstimated(reason="too many values for a table of each against each")
+    if dimension.scale is Scale.SCORE:
+        # Weights rest on the places of the labels, so that each integer of the range needs one, used or not.
+        labels, weights = _integers(dimension), "quadratic"
+    else:
+        (_, labels), weights = _bins(dimension), None
 
     def kappa(first: Floats, second: Floats) -> float:
-        codes = np.rint(first).astype(int), np.rint(second).astype(int)
+        codes = _nearest(labels, first), _nearest(labels, second)
         if not np.ptp(np.concatenate(codes)):
             return float("nan")
-        return float(cohen_kappa_score(*codes, labels=labels, weights=weights))
+        return float(cohen_kappa_score(*codes, labels=np.arange(len(labels)), weights=weights))
 
     return figure(kappa)
 
@@ -258,7 +265,7 @@ def _confusion(
     second: Floats,
     figure: Callable[[Callable[[Floats, Floats], float]], Figure],
 ) -> Confusion:
-    binned, labels = _bins(dimension, first, second)
+    binned, labels = _bins(dimension)
     codes = np.arange(len(labels))
     counts = (
         confusion_matrix(_nearest(labels, first), _nearest(labels, second), labels=codes)
@@ -277,16 +284,20 @@ def _confusion(
     )
 
 
-def _bins(dimension: Dimension, first: Floats, second: Floats) -> tuple[str, Floats]:
+def _bins(dimension: Dimension) -> tuple[str, Floats]:
     if dimension.scale is Scale.CHOICE:
-        stands_for = [label.value for label in dimension.labels.values() if label.value is not None]
-        return "values", np.unique(stands_for)
-    if len(dimension.anchors) >= _ANCHORS_MIN:
+        return "values", np.unique([label.value for label in dimension.labels.values() if label.value is not None])
+    wide = dimension.highest - dimension.lowest >= _VALUES_MAX
+    if len(dimension.anchors) >= _ANCHORS_MIN or (wide and dimension.anchors):
         return "anchors", np.array(sorted(dimension.anchors), dtype=np.float64)
-    if dimension.highest - dimension.lowest < _VALUES_MAX:
-        return "integers", np.arange(dimension.lowest, dimension.highest + 1, dtype=np.float64)
-    return "integers", np.unique(np.rint(np.concatenate([first, second])))
+    if wide:
+        return "integers", np.linspace(dimension.lowest, dimension.highest, _ALPHA_VALUES_MAX).round()
+    return "integers", _integers(dimension)
+
+
+def _integers(dimension: Dimension) -> Floats:
+    return np.arange(dimension.lowest, dimension.highest + 1, dtype=np.float64)
 
 
 def _nearest(labels: Floats, values: Floats) -> Rows:
-    return np.asarray(np.abs(values[:, np.newaxis] - labels).argmin(axis=1))
+    return np.asarray(np.abs(values[..., np.newaxis] - labels).argmin(axis=-1))

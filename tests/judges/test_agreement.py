@@ -108,6 +108,21 @@ def test_flags_and_choices_have_no_distance() -> None:
     assert only(compare(*near, rubric=choice))[1].confusion.labels == (1, 5, 10)
 
 
+def test_a_probability_in_place_of_a_flag_is_the_answer_that_is_nearer() -> None:
+    """Else every probability would be a category of its own, and no two engines could agree."""
+    flags = rubric_of(scale="flag", lowest=0, highest=1)
+    dimension, pair = only(compare([0.1, 0.2, 0.9, 0.7, 0.5], [0, 0, 1, 1, 0], rubric=flags))
+    assert value(dimension.alphas[Level.NOMINAL]) == value(pair.kappa) == value(pair.confusion.same) == 1
+    assert value(pair.bias) == pytest.approx(0.08)
+
+
+def test_a_score_between_is_not_cut_to_fit() -> None:
+    """An engine may give an expected value: hundreds of different ones must not take hundreds of gigabytes."""
+    drawn = np.random.default_rng(2).uniform(1, 10, 500)
+    dimension, _ = only(compare(drawn.tolist(), drawn.round().tolist(), how=Resampling(draws=2)))
+    assert 0.97 < value(dimension.alphas[Level.INTERVAL]) < 1
+
+
 def test_kappa_weighs_by_distance_on_the_whole_scale() -> None:
     """A value that nobody gave still lies between its neighbours."""
     near = value(only(compare([1, 10, 1, 10, 2], [1, 10, 1, 10, 1]))[1].kappa)
