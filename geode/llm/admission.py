@@ -78,14 +78,19 @@ def check_options(model: ModelName, options: ModelOptions) -> None:
     Raises:
         ConfigurationError: if the provider would refuse it, or take no notice of it.
     """
-    entry = _admitted(model, None, ended=True)
-    if (wanted := options.max_output_tokens) is not None and wanted > entry.output_tokens_max:
+    entry = _listed(model)
+    by_plan = model.route is Route.OPENAI_CODEX
+    wanted = options.max_output_tokens
+    if wanted is not None and by_plan:
+        raise ConfigurationError(f"max_output_tokens is {wanted}; {model} lets nobody set it; leave it out")
+    if wanted is not None and wanted > entry.output_tokens_max:
         most = entry.output_tokens_max
         raise ConfigurationError(f"max_output_tokens is {wanted}; {model} writes at most {most} in one reply")
     if options.effort is not None and options.effort not in entry.efforts:
         takes = f"one of {', '.join(entry.efforts)}" if entry.efforts else "none at all; leave it out"
         raise ConfigurationError(f"effort is {options.effort.value!r}; {model} takes {takes}")
-    if options.temperature is not None and (why := _why_not(entry.sampling, options, options.temperature)):
+    sampling = Sampling.NONE if by_plan else entry.sampling
+    if options.temperature is not None and (why := _why_not(sampling, options, options.temperature)):
         raise ConfigurationError(f"temperature is {options.temperature:g}; {model} {why}")
     if options.upstream and model.route is not Route.OPENROUTER:
         text = f"upstream is {options.upstream!r}; only OpenRouter leads to several, and {model} is reached by"
@@ -102,12 +107,17 @@ def _why_not(sampling: Sampling, options: ModelOptions, temperature: float) -> s
     return ""
 
 
-def _admitted(model: ModelName, today: date | None, *, ended: bool = False) -> Entry:
+def _listed(model: ModelName) -> Entry:
     entry = catalog().find(model)
     if entry is None:
         raise RouteRefused(_why_unknown(model))
+    return entry
+
+
+def _admitted(model: ModelName, today: date | None) -> Entry:
+    entry = _listed(model)
     last = entry.ends_by(model.route)
-    if last is not None and not ended and (today or SystemClock().now().date()) > last:
+    if last is not None and (today or SystemClock().now().date()) > last:
         default = catalog().default(model.route)
         raise RouteRefused(f"{str(model)!r} was served until {last}; bind another model, such as {default}")
     return entry

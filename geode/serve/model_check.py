@@ -67,9 +67,13 @@ def models_to_check(environment: Mapping[str, str], route: Route | None, today: 
 async def check_model(model: str, environment: Mapping[str, str], purse: Purse, redactor: Redactor) -> Checked:
     """Ask `model` once for a word, and say what came of it. Nothing is raised for what the provider does."""
     try:
-        options = ModelOptions(max_output_tokens=_OUTPUT_TOKENS, effort=_least_effort(model))
         adapter = open_adapter(
-            model, environment, options=options, purse=purse, redactor=redactor, policy=RetryPolicy(requests=2)
+            model,
+            environment,
+            options=ModelOptions(effort=_least_effort(model)),
+            purse=purse,
+            redactor=redactor,
+            policy=RetryPolicy(requests=2),
         )
         response = await adapter.acomplete(_question(model))
     except LLMError as error:

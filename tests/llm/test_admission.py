@@ -110,10 +110,12 @@ def test_a_moving_id_is_refused_for_a_registered_experiment_unless_it_is_allowed
         ("zai/glm-5.3", ModelOptions(temperature=1), "between 0 and 1, neither of them"),
         ("openai/gpt-6-sol", ModelOptions(temperature=0.5), "only with effort none"),
         ("openai/gpt-6-sol", ModelOptions(temperature=0.5, effort=Effort.LOW), "only with effort none"),
+        ("openai-codex/gpt-6-sol", ModelOptions(temperature=0.5, effort=Effort.NONE), "takes no sampling parameters"),
         ("anthropic/claude-opus-4-5", ModelOptions(effort=Effort.MAX), "takes one of low, medium, high"),
         ("anthropic/claude-haiku-4-5-20251001", ModelOptions(effort=Effort.LOW), "takes none at all"),
         ("zai/glm-5.3-flash", ModelOptions(effort=Effort.NONE), "takes one of minimal"),
         ("anthropic/claude-opus-4-5", ModelOptions(max_output_tokens=64_001), "writes at most 64000 in one reply"),
+        ("openai-codex/gpt-6-sol", ModelOptions(max_output_tokens=9), "lets nobody set it; leave it out"),
         ("zai/glm-5.3", ModelOptions(upstream="novita"), "only OpenRouter leads to several"),
     ],
 )
