@@ -1,6 +1,6 @@
 """A real session on each wire: the loop with its stores, the one owner of retries, the real SDK, the strict double."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 
 from geode.dev.fake_provider.script import Script, Step
 from geode.dev.fake_provider.server import FakeProvider
-from geode.llm.messages import Delta
+from geode.llm.messages import Delta, Message
 from geode.llm.retry import Retrying, RetryPolicy, Shown
 from geode.tools.spec import ToolSpec
 from tests.doubles.sessions import Bench, open_bench
@@ -55,6 +55,12 @@ class House:
             assert problems(self._bench.checkpoint.load().messages, is_request=False) == []
             self._bench.close()
             self._bench = None
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation of the session that is open."""
+        assert self._bench is not None
+        return self._bench.loop.messages
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
