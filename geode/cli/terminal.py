@@ -44,7 +44,7 @@ class TurnScreen:
     @classmethod
     def of_command(cls, *, stream: bool, as_json: bool = False) -> "TurnScreen":
         """Return the screen of a command: it streams where a person reads along, or where that is asked for."""
-        return cls(stream=stream or (sys.stdout is not None and sys.stdout.isatty()), as_json=as_json)
+        return cls(stream=sys.stdout is not None and (stream or sys.stdout.isatty()), as_json=as_json)
 
     def delta(self, delta: Delta) -> None:
         """See `DeltaObserver`."""
@@ -111,7 +111,8 @@ class TurnScreen:
 
     def _note(self, text: str) -> None:
         self._break_line()
-        typer.echo(f"[{_visible(text)}]", err=True)
+        with suppress(OSError):
+            typer.echo(f"[{_visible(text)}]", err=True)
 
     def _break_line(self) -> None:
         if not self._at_line_start:

@@ -1,6 +1,7 @@
 """Facts of `geode.cli.terminal`: what a person reads while a turn runs, and what it counts for at its end."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -176,6 +177,20 @@ def test_the_command_ends_by_what_the_answer_is_worth(
 def test_a_cost_of_which_only_a_part_is_known_is_not_given_as_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
     TurnScreen(stream=False).end(ended("a", cost_usd=None, cost_usd_known=0.5, unpriced_calls=1), "S")
     assert "cost unknown but for 0.5000 USD" in capsys.readouterr().err
+
+
+def test_outputs_that_are_gone_do_not_reach_the_model_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An observer that raises would look like a faulty adapter, and end the turn."""
+    full = open("/dev/full", "w")  # noqa: SIM115  (closed below, without its error)
+    for gone in (None, full):
+        monkeypatch.setattr("sys.stdout", gone)
+        monkeypatch.setattr("sys.stderr", gone)
+        screen = TurnScreen.of_command(stream=True)
+        screen.delta(text("One."))
+        screen.delta(Delta(kind=DeltaKind.TOOL, text="shell"))
+    monkeypatch.undo()
+    with suppress(OSError):
+        full.close()
 
 
 def test_an_effort_that_there_is_not_ends_the_command(capsys: pytest.CaptureFixture[str]) -> None:
