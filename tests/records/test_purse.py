@@ -47,7 +47,7 @@ def test_a_call_that_could_pass_the_cap_is_refused_with_the_figures(tmp_path: Pa
 
 def test_a_call_that_is_above_the_cap_alone_is_not_waited_for(tmp_path: Path) -> None:
     """Running the same command again would refuse it again, for ever."""
-    with pytest.raises(BudgetReached, match="may cost 0.0101; this alone is above the cap: raise the cap, or set max_"):
+    with pytest.raises(BudgetReached, match=r"0\.0101; this alone is above the cap: raise the cap, or set max_"):
         make_purse(tmp_path / "spend.db", COMMAND).reserve(MODEL, 0.0101)
 
 
