@@ -39,7 +39,9 @@ class Checked:
         """The result for people."""
         if self.problem:
             return f"{self.model}: {self.problem}"
-        cost = shown_usd(self.usage.cost_usd if self.usage else None)
+        # So small a cost needs more digits than others.
+        usage = self.usage or Usage()
+        cost = shown_usd(None) if usage.cost_usd is None else f"{usage.cost_usd:.6f} USD ({usage.cost_origin})"
         return f"{self.model}: served by {self.served_model} in {self.latency_ms} ms, {cost}"
 
     def to_json(self) -> dict[str, JsonValue]:
