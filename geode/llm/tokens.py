@@ -1,9 +1,9 @@
-"""How many tokens a text may be, before a provider has counted them: an estimate to plan by, a bound to pay by.
+"""How many tokens a request can be, before a provider has counted them: a bound to hold money by.
 
-No tokenizer is at hand for most models, so characters are weighed by their class. The weights were measured against
-three public tokenizers (o200k, cl100k, Claude's older one) on prose, code, JSON, digits, base64, hexadecimal and the
-scripts of several languages. `tokens_at_most` was above all three on each of them, random letters included: byte-level
-tokenizers never make more tokens than bytes, and none makes more than six of ten lower-case letters in a row.
+No tokenizer is at hand for most models, so characters are weighed by their class: byte-level tokenizers never make more
+tokens than bytes, nor more than six of ten lower-case letters in a row. On prose, code, JSON, digits, base64,
+hexadecimal, random letters and the scripts of several languages the bound was above what three public tokenizers
+(o200k, cl100k, Claude's older one) make of them.
 """
 
 import json
@@ -15,31 +15,11 @@ from geode.llm.binding import Binding
 from geode.llm.messages import Message, StepSnapshot, TextBlock, ToolResult, ToolSchema, ToolUse
 from geode.llm.usage import Usage
 
-_LOWER: Final = bytes(range(0x61, 0x7B))
 _LOWER_RUN: Final = re.compile(rb"[a-z]{4,}")
-_UPPER: Final = bytes(range(0x41, 0x5B))
-_DIGITS: Final = bytes(range(0x30, 0x3A))
-_SPACE: Final = b" "
-_CONTINUED: Final = bytes(range(0x80, 0xC0))  # in UTF-8, every byte of a character but its first
-_OF_TWO: Final = bytes(range(0xC0, 0xE0))
-_OF_THREE: Final = bytes(range(0xE0, 0xF0))
-_OF_FOUR: Final = bytes(range(0xF0, 0x100))
-
 _MESSAGE_TOKENS: Final = 12
 """What frames a message, a call or a result."""
 _REQUEST_TOKENS: Final = 600
 """What a provider adds to a request: its own words about tools, and the frame of the system text."""
-
-
-def estimated_tokens(text: str) -> int:
-    """Return how many tokens `text` is likely to be: within a third for prose, code, JSON and Chinese."""
-    raw = text.encode("utf-8", "replace")
-    lower, upper, digits = _count(raw, _LOWER), _count(raw, _UPPER), _count(raw, _DIGITS)
-    spaces, continued = _count(raw, _SPACE), _count(raw, _CONTINUED)
-    two, three, four = _count(raw, _OF_TWO), _count(raw, _OF_THREE), _count(raw, _OF_FOUR)
-    signs = len(raw) - lower - upper - digits - spaces - continued - two - three - four
-    weighed = 0.26 * lower + 0.5 * upper + 0.8 * digits + 0.05 * spaces + 0.6 * signs
-    return round(weighed + 0.6 * two + three + 2.2 * four)
 
 
 def tokens_at_most(text: str) -> int:
@@ -48,14 +28,10 @@ def tokens_at_most(text: str) -> int:
     return len(raw) - sum(len(run) * 2 // 5 for run in _LOWER_RUN.findall(raw))
 
 
-def _count(raw: bytes, of: bytes) -> int:
-    return len(raw) - len(raw.translate(None, delete=of))
-
-
 def output_tokens_max(binding: Binding, snapshot: StepSnapshot) -> int:
     """Return how many tokens a reply to `snapshot` may have: the least that the host, the options and the model say."""
-    wanted = binding.options.max_output_tokens or snapshot.max_output_tokens
-    return min(wanted, snapshot.max_output_tokens, binding.output_tokens_max)
+    limits = (snapshot.max_output_tokens, binding.output_tokens_max, binding.options.max_output_tokens)
+    return min(limit for limit in limits if limit is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,7 @@ class AgenticLoop:
         self._conversation.elide_to(self._progress.elided_messages)
         fixed = len(parts.system) + sum(len(s.description) + len(str(s.input_schema)) for s in parts.plan.schemas)
         self._fixed_tokens = fixed // CHARS_PER_TOKEN
+        self._uncounted_tokens = 0  # what the provider counted of the last request beyond our estimate
         self._elapsed_before_s, self._began_s = 0.0, 0.0
         self._unusable = ""
 
@@ -211,7 +212,7 @@ class AgenticLoop:
         contexts = (TextBlock(text=text, origin=Origin.HOST) for text in admission.contexts)
         message = Message(role=Speaker.USER, blocks=(TextBlock(text=prompt, origin=Origin.USER), *contexts))
         room = parts.limits.context_tokens - self._fixed_tokens - tokens_of(message)
-        await self._compact(room, spare_last_round=False)
+        await self._compact(room - self._uncounted_tokens, spare_last_round=False)
         if self._conversation.tokens > room:
             # It is not kept: no later prompt could be sent behind it.
             return self._context_full(tokens_of(message))
@@ -304,6 +305,10 @@ class AgenticLoop:
         response = cleaned(finished.value)
         self._count_attempts(response.attempts)
         progress.count(response.usage)
+        if response.usage.input_tokens is not None and not response.simulated:
+            # JSON, Chinese and sealed reasoning are denser than we take text for.
+            estimate = self._fixed_tokens + self._conversation.tokens
+            self._uncounted_tokens = max(0, response.usage.input_tokens - estimate)
         progress.model_calls += 1
         progress.latency_ms += response.latency_ms
         progress.simulated = progress.simulated or response.simulated
@@ -393,7 +398,8 @@ class AgenticLoop:
             raise asyncio.CancelledError
         if batch.lost_record:
             raise RecordError(batch.lost_record)
-        if await self._compact(parts.limits.context_tokens - self._fixed_tokens, spare_last_round=True):
+        room = parts.limits.context_tokens - self._fixed_tokens - self._uncounted_tokens
+        if await self._compact(room, spare_last_round=True):
             self._save()
         return None
 

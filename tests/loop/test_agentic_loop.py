@@ -352,6 +352,22 @@ async def test_what_the_provider_finds_too_long_is_sent_again_shorter(opened: Se
     assert result.cost_usd_known == pytest.approx(0.001 * 7 + 0.002)
 
 
+@pytest.mark.parametrize("simulated", [False, True])
+async def test_where_a_provider_counts_more_than_we_do_the_request_is_shortened_in_time(
+    opened: SessionOpener, *, simulated: bool
+) -> None:
+    """Our estimate is of prose; to go by it alone is to be told by a refusal. A simulated model counts as we do."""
+    dense = Usage(uncached_input_tokens=4_900, output_tokens=10)
+    rounds = [replace(calls((f"c{n}", "mark", "{}")), usage=dense, simulated=simulated) for n in range(3)]
+    bench, _ = opened(
+        [*rounds, says("done")],
+        tool(returning(ToolOutput(text="x" * 2_000)), name="mark"),
+        limits=LoopLimits(context_tokens=5_000),
+    )
+    assert (await bench.loop.arun("go")).text == "done"
+    assert any(isinstance(event, ContextCompacted) for event in bench.events) is not simulated
+
+
 async def test_what_cannot_be_made_shorter_ends_the_turn_as_full(opened: SessionOpener) -> None:
     """There is nothing old to leave out, so asking again would get the same answer for ever."""
     bench, model = opened([TOO_LARGE, says("back")])
