@@ -62,7 +62,7 @@ def rate(judges: Sequence[Judge], families: Mapping[str, str]) -> Ratings:
     names = tuple(judge.name for judge in judges)
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{twice[0]!r} is named twice; agreement is between different judges")
-    first = [_first_answers(judge) for judge in judges]
+    first = [first_answers(judge) for judge in judges]
     left_out: Counter[str] = Counter()
     kept: dict[str, tuple[Judgment, ...]] = {}
     for episode in sorted({episode for answers in first for episode in answers}):
@@ -112,7 +112,12 @@ def _unscored(ratings: Ratings, place: int, dimension: str) -> Iterator[Unscored
             yield entry.reason if isinstance(entry, NoValue) else Unscored.MISSING
 
 
-def _first_answers(judge: Judge) -> dict[str, Judgment]:
+def first_answers(judge: Judge) -> Mapping[str, Judgment]:
+    """Return what a judge said of each episode, of several repetitions the first.
+
+    Raises:
+        ValueError: if it gave an answer twice for one repetition.
+    """
     by_place: dict[tuple[str, int], Judgment] = {}
     for judgment in judge.judgments:
         place = judgment.episode, judgment.repetition
