@@ -27,7 +27,10 @@ class OutsideWorld:
 
     @property
     def effects(self) -> list[str]:
-        return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        if not self.path.exists():
+            return []
+        # Not `splitlines`: a text of a call may hold what Unicode calls the end of a line.
+        return self.path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def tool(
