@@ -24,6 +24,7 @@ from geode.llm.usage import Usage
 from geode.redaction import Redactor
 
 _REASONING: Final = ("reasoning", "reasoning_content")
+_OF_PIECES: Final = ("index", "function")
 _JOINED: Final = ("text", "summary")
 """What of a reasoning detail comes in pieces. All else of it comes whole."""
 
@@ -83,7 +84,8 @@ class ChatReply:
             at = self._call_at[index] = len(self._calls)
             self._calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
         call = self._calls[at]
-        call |= {key: value for key, value in part.items() if value is not None and key not in ("index", "function")}
+        # An id comes once, and some send an empty one with each further piece.
+        call |= {key: value for key, value in part.items() if value not in (None, "") and key not in _OF_PIECES}
         if function.get("name") and not call["function"]["name"]:
             call["function"]["name"] = function["name"]
             self._on_delta(Delta(kind=DeltaKind.TOOL, text=function["name"]))
@@ -97,7 +99,7 @@ class ChatReply:
         into, out = said.get("prompt_tokens_details") or {}, said.get("completion_tokens_details") or {}
         read, written, whole = into.get("cached_tokens"), into.get("cache_write_tokens"), said.get("prompt_tokens")
         usage = Usage(
-            uncached_input_tokens=None if whole is None else whole - (read or 0) - (written or 0),
+            uncached_input_tokens=None if whole is None else max(0, whole - (read or 0) - (written or 0)),
             cache_write_tokens=written,
             cache_read_tokens=read,
             output_tokens=said.get("completion_tokens"),

@@ -337,6 +337,16 @@ async def test_calls_without_arguments_are_calls(double: FakeProvider) -> None:
     assert response.blocks == (ToolUse(call_id="c1", name="look", arguments="{}"),)
 
 
+async def test_further_pieces_of_a_call_do_not_take_its_name_away(double: FakeProvider) -> None:
+    """PROVIDERS 11: some providers repeat each field with every piece, the name as it is and the id empty."""
+    pieces = [("c1", "{"), ("", "}"), (None, "")]
+    calls = [{"index": 0, "id": i, "type": "", "function": {"name": "look", "arguments": a}} for i, a in pieces]
+    reply = streamed(*(chunk({"tool_calls": [call]}) for call in calls), chunk({}, finish_reason="tool_calls"))
+    response = await answer(double, ZAI, Step(failure=reply))
+    assert response.blocks == (ToolUse(call_id="c1", name="look", arguments="{}"),)
+    assert kept(response)["tool_calls"][0]["type"] == "function"
+
+
 async def test_calls_that_share_an_index_are_told_apart_by_their_ids(double: FakeProvider) -> None:
     """PROVIDERS 11: two calls that were taken for one would have one broken text of arguments."""
     calls = [{"index": 0, "id": f"c{n}", "function": {"name": "look", "arguments": "{}"}} for n in (1, 2)]
@@ -556,6 +566,14 @@ async def test_the_cost_by_zai_is_computed_from_what_it_counts(double: FakeProvi
     figures = Figures(input_tokens=1_000, cache_read_tokens=1_000, output_tokens=100)
     usage = (await answer(double, ZAI, Step(text="hello", figures=figures))).usage
     assert (usage.cost_usd, usage.cost_origin) == (pytest.approx(0.0064), CostOrigin.COMPUTED)
+
+
+async def test_a_cache_that_is_larger_than_its_prompt_makes_no_negative_count(double: FakeProvider) -> None:
+    """PROVIDERS 23: behind OpenRouter not all count alike; a figure below 0 would be taken for a fault of ours."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 15}}
+    last = {**chunk({}, OPENROUTER, finish_reason="stop"), "usage": usage}
+    response = await answer(double, OPENROUTER, Step(failure=streamed(last)))
+    assert (response.usage.uncached_input_tokens, response.usage.cache_read_tokens) == (0, 15)
 
 
 @BOTH
