@@ -243,7 +243,8 @@ def unseeing_imports(files: Collection[Path]) -> list[str]:
     """Return which files use one of them, as a module or as a plugin."""
     found = []
     for file in files:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if any(name in text for name in UNSEEING) else ():
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
