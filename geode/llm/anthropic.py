@@ -228,12 +228,12 @@ class _Reply:
                     self._on_delta(Delta(kind=DeltaKind.TOOL, text=block["name"]))
             case "content_block_delta":
                 self._add(event["index"], event["delta"])
-            case "content_block_stop":
-                self._close(event["index"])
             case "message_delta":
                 self._stop |= event["delta"]
                 self._count(event["usage"])
             case "message_stop":
+                for index, parts in self._texts.items():
+                    self._close(self._content[index], "".join(parts))
                 self.ended = True
             case _:
                 pass  # a new kind of event tells nothing about the content of the message
@@ -303,12 +303,8 @@ class _Reply:
                 # A block that lacks a part would be refused when it is sent back, or be read as something else.
                 raise ValueError(f"a part of the type {other!r} belongs to a block of type {block['type']!r}")
 
-    def _close(self, index: int) -> None:
-        """Put the parts of a block together."""
-        block, parts = self._content[index], self._texts.get(index)
-        if parts is None:
-            return
-        text = "".join(parts)
+    def _close(self, block: dict[str, Any], text: str) -> None:
+        """Put `text` into its place in a block."""
         match block["type"]:
             case "text" | "thinking" as key:
                 block[key] = text

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import subprocess
+import sys
 
 from geode.llm.clients import PerLoop, is_loopback
 
@@ -72,3 +74,11 @@ def test_only_this_host_is_loopback() -> None:
     assert is_loopback("http://127.0.0.1:8000/v1")
     assert is_loopback("http://[::1]:8000")
     assert not is_loopback("https://openrouter.ai/api/v1")
+
+
+def test_naming_the_wires_loads_no_sdk() -> None:
+    """`geode --help` names them too; each SDK takes half a second."""
+    heavy = ("anthropic", "openai", "httpx2")
+    code = f"import sys, geode.llm.opening; print([name for name in {heavy} if name in sys.modules])"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
