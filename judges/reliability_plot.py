@@ -46,7 +46,7 @@ def _title(calibration: Calibration) -> str:
     found = calibration.forecasts
     model = ", ".join(found.served_models) or "no model"
     by_chance = "" if calibration.ece_by_chance is None else f"; by chance alone {calibration.ece_by_chance:.3f}"
-    few = " (few: intervals are too narrow)" if calibration.families < FAMILIES_FEW else ""
+    few = " (few: intervals are rough)" if calibration.families < FAMILIES_FEW else ""
     lines = (
         f"{found.judge}, served by {model}: {found.dimension}, from its {found.basis}",
         f"against {found.against}; n = {calibration.count} in {calibration.families} families{few}",

@@ -17,7 +17,7 @@ from judges.resampling import Estimate, Figure, NotEstimated, Resampling
 from judges.rubric import Rubric
 from tests.judges.rated import RUBRIC, Given, families_of, figures, judge, judgment_of, rubric_of
 
-QUICK = Resampling(draws=100)
+QUICK = Resampling(draws=60)
 
 
 def compare(*given: Sequence[Given], rubric: Rubric = RUBRIC, size: int = 1, how: Resampling = QUICK) -> Agreement:
