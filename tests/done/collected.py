@@ -34,9 +34,9 @@ class Collected:
         return self.node.partition("::")[0]
 
 
-def lines_named(docstring: str) -> tuple[int, ...]:
-    """Return the lines that a docstring names. `PROVIDERS 1.1` is a section, and no line."""
-    words = (word for found in _NAMED.finditer(docstring) for word in re.split(r", | and ", found[1]))
+def lines_named(docstrings: str) -> tuple[int, ...]:
+    """Return the lines that docstrings name. `PROVIDERS 1.1` is a section, and no line."""
+    words = (word for found in _NAMED.finditer(docstrings) for word in re.split(r", | and ", found[1]))
     return tuple(int(word) for word in words if word.isdigit())
 
 
@@ -45,7 +45,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     tests = [
         Collected(
             node=item.nodeid,
-            lines=lines_named(inspect.getdoc(item.function) or ""),
+            lines=lines_named(f"{item.module.__doc__}\n{inspect.getdoc(item.function)}"),
             runs=not any(item.get_closest_marker(name) for name in _MAY_NOT_RUN)
             and "pytest.skip(" not in inspect.getsource(item.function),
         )

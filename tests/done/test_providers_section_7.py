@@ -117,7 +117,7 @@ def test_a_line_that_loses_its_tests_in_one_module_is_found(tests: list[Collecte
 def test_what_may_be_skipped_or_is_not_collected_holds_nothing(tmp_path: Path) -> None:
     """Sabotage: what pytest itself makes of a file, not what the file says."""
     (tmp_path / "test_some.py").write_text(
-        "import pytest\n"
+        '"""PROVIDERS 7: so do all."""\nimport pytest\n'
         'def test_runs():\n    """PROVIDERS 1, 2 and 40: and no section 1.1."""\n'
         '@pytest.mark.skip\ndef test_skipped():\n    """PROVIDERS 3."""\n'
         '@pytest.mark.skipif("1 > 0")\ndef test_perhaps():\n    """PROVIDERS 4."""\n'
@@ -126,10 +126,10 @@ def test_what_may_be_skipped_or_is_not_collected_holds_nothing(tmp_path: Path) -
     )
     found = collect(tmp_path, [tmp_path / "test_some.py"])
     assert [(test.lines, test.runs) for test in found] == [
-        ((1, 2, 40), True),
-        ((3,), False),
-        ((4,), False),
-        ((5,), False),
+        ((7, 1, 2, 40), True),
+        ((7, 3), False),
+        ((7, 4), False),
+        ((7, 5), False),
     ]
     assert lines_named("PROVIDERS 1.1: a section. PROVIDERS 7") == (7,)
 
