@@ -48,6 +48,9 @@ def run(
     *,
     engine: str = typer.Option("rules", "--engine", "-e", help="A file of configs/judge, by its name."),
     rubric: str = typer.Option("task_quality", "--rubric", "-r", help="A file of configs/rubric by name, or a path."),
+    route: str = typer.Option(
+        "", "--route", help="By which route the engine's model is reached; the same as route=..."
+    ),
     repeat: int = typer.Option(1, "--repeat", "-k", min=1, max=1_000, help="Judge the same transcript so many times."),
     concurrency: int = typer.Option(4, min=1, max=256, help="So many episodes at once."),
     budget: float = typer.Option(None, min=0, help="US dollars that this command may spend."),
@@ -84,6 +87,7 @@ def run(
     settings, clock = settings_of(root), SystemClock()
     words = [word for word in what if "=" in word and "/" not in word.partition("=")[0]]
     names = [word for word in what if word not in words]
+    words += [f"route={route}"] if route else []
     refusals = (NothingToJudge, EpisodeNotFound, ArchiveError, StoreError, JudgeConfigError, RubricRefused, RubricError)
     try:
         choice = read_choice(config_dir() / "judge", engine, words)

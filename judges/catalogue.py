@@ -9,9 +9,13 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from geode.clock import Clock
+from geode.llm.routes import Route
 from geode.llm.spending import NoPurse, Purse
 from geode.redaction import Redactor
 from judges.engine import JudgeEngine
+from judges.jev import open_jev
+from judges.jev_answers import AbstainBelow
+from judges.jev_wire import WAYS
 from judges.recorded import Record, Recorded
 from judges.rules import Rules
 
@@ -40,7 +44,22 @@ class RecordedChoice(_Choice):
     scorer: str = ""
 
 
-EngineChoice = Annotated[RulesChoice | RecordedChoice, Field(discriminator="engine")]
+class JevChoice(_Choice):
+    """See `judges.jev`. Without a `model_id` it is the pinned one of the route, in the route's own spelling."""
+
+    engine: Literal["jev"] = "jev"
+    route: Literal[Route.OPENROUTER, Route.TYPESAFE]
+    model_id: str = ""
+    abstain_below: AbstainBelow = AbstainBelow()
+    allow_moving: bool = False
+
+    @property
+    def model(self) -> str:
+        """The model as `route/id`."""
+        return f"{self.route}/{self.model_id}" if self.model_id else WAYS[self.route].model
+
+
+EngineChoice = Annotated[RulesChoice | RecordedChoice | JevChoice, Field(discriminator="engine")]
 _CHOICE: TypeAdapter[EngineChoice] = TypeAdapter(EngineChoice)
 
 
@@ -113,4 +132,14 @@ def open_engine(choice: EngineChoice, parts: EngineParts) -> JudgeEngine:
             return Rules(parts.clock, choice.checks)
         case RecordedChoice():
             return Recorded(parts.clock, parts.records)
+        case JevChoice():
+            return open_jev(
+                choice.model,
+                parts.environment,
+                parts.clock,
+                abstain_below=choice.abstain_below,
+                purse=parts.purse,
+                redactor=parts.redactor,
+                allow_moving=choice.allow_moving,
+            )
     assert_never(choice)

@@ -40,7 +40,6 @@ def open_jev(
     purse: Purse | None = None,
     redactor: Redactor | None = None,
     policy: RetryPolicy = _POLICY,
-    registered: bool = False,
     allow_moving: bool = False,
 ) -> "Jev":
     """Return the engine that asks `model` (`route/id`).
@@ -53,13 +52,12 @@ def open_jev(
         purse: who is asked before each request.
         redactor: what keeps secrets out of the texts of errors.
         policy: how often a request is sent again.
-        registered: whether the judgments belong to a registered experiment, which takes no moving id
-        allow_moving: unless this lifts it.
+        allow_moving: whether an id will do that leads to another model tomorrow.
 
     Raises:
         ConfigurationError: see `bind_jev`.
     """
-    binding = bind_jev(model, environment, registered=registered, allow_moving=allow_moving)
+    binding = bind_jev(model, environment, allow_moving=allow_moving)
     sending = Resending(policy=policy, purse=purse or NoPurse(), clock=clock)
     return Jev(JevWire(binding, redactor), sending, abstain_below)
 

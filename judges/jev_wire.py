@@ -36,6 +36,7 @@ from judges.judgment import RAW_CHARS_MAX
 
 TIMEOUT_S: Final = 30.0
 _REPLY_BYTES_MAX: Final = 8_000_000
+_NAME_CHARS_MAX: Final = 200  # of a model, or of a request
 _REQUEST_TOKENS: Final = 300  # what the provider adds to a request, at the most
 _WRAPPED: Final = re.compile(r"HTTP (\d{3}): (.*)", re.DOTALL)
 _UNPROCESSABLE: Final = 422
@@ -45,14 +46,13 @@ _ECHO: Final = re.compile(r"\\*\"input\\*\"\s*:")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How one route takes decisions. `model` is the pinned default, in the route's own spelling.
+    """How one route takes decisions.
 
-    `prefixes` are how ids begin there; `url` makes the address from the route's base; `reports_cost` says whether a
-    reply names its cost.
+    `model` is the pinned default, in the route's own spelling; `url` makes the address from the route's base;
+    `reports_cost` says whether a reply names its cost.
     """
 
     model: str
-    prefixes: tuple[str, ...]
     url: Callable[[str], str]
     reports_cost: bool
 
@@ -60,44 +60,35 @@ class Way:
 WAYS: Final[Mapping[Route, Way]] = {
     Route.OPENROUTER: Way(
         model="openrouter/typesafe/jev-1.13",
-        prefixes=("typesafe/", "~typesafe/"),
         url=lambda base: base.removesuffix("/v1") + "/alpha/decisions",
         reports_cost=True,
     ),
     Route.TYPESAFE: Way(
         model="typesafe/jev-1.13.0",
-        prefixes=("jev-",),
         url=lambda base: base.removesuffix("/systemone").removesuffix("/v1") + "/v1/systemone",
         reports_cost=False,
     ),
 }
 
 
-def bind_jev(
-    model: str, environment: Mapping[str, str], *, registered: bool = False, allow_moving: bool = False
-) -> Binding:
+def bind_jev(model: str, environment: Mapping[str, str], *, allow_moving: bool = False) -> Binding:
     """Return a decision model with its key, address and price.
 
     Args:
         model: `route/id`; the route alone decides which key is used.
         environment: of the settings.
-        registered: whether the judgments belong to a registered experiment, which takes no moving id
-        allow_moving: unless this lifts it.
+        allow_moving: whether an id will do that leads to another model tomorrow.
 
     Raises:
         ConfigurationError: if it is no decision model of a route that takes decisions, or cannot be reached as
             configured. No request was sent.
     """
     name = parse_model(model)
-    way = WAYS.get(name.route)
-    if way is None or not is_decision_only(name):
-        known = ", ".join(repr(other.model) for other in WAYS.values())
+    if name.route not in WAYS or not is_decision_only(name):
+        known = ", ".join(repr(way.model) for way in WAYS.values())
         raise RouteRefused(f"{model!r} takes no decisions; the engine jev asks {known}")
-    if not name.model_id.startswith(way.prefixes):
-        raise RouteRefused(f"{model!r} is not how {name.route} spells it; write it as in {way.model!r}")
     check_role(JUDGE, model)
-    if registered:
-        check_registered(model, allow_moving=allow_moving)
+    check_registered(model, allow_moving=allow_moving)
     entry = catalog().find(name)
     assert entry is not None  # its role was checked
     access = credentials(name, environment)
@@ -180,15 +171,15 @@ class JevWire:
         try:
             async with asyncio.timeout(timeout_s):
                 status, headers, raw = await client.post(self._way.url(self._binding.base_url), request)
-        except (httpx.TimeoutException, TimeoutError) as problem:
-            never_sent = isinstance(problem, httpx.ConnectTimeout | httpx.PoolTimeout)
+        except (httpx.HTTPError, TimeoutError) as problem:
+            late = isinstance(problem, httpx.TimeoutException | TimeoutError)
+            never_sent = isinstance(problem, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
             raise connection_failed(
-                self._route, problem, self._redactor, timeout_s=timeout_s, usage=NOT_BILLED if never_sent else None
-            ) from None
-        except httpx.HTTPError as problem:
-            never_sent = isinstance(problem, httpx.ConnectError)
-            raise connection_failed(
-                self._route, problem, self._redactor, usage=NOT_BILLED if never_sent else None
+                self._route,
+                problem,
+                self._redactor,
+                timeout_s=timeout_s if late else None,
+                usage=NOT_BILLED if never_sent else None,
             ) from None
         return self._decision(status, headers, raw, round((time.perf_counter() - began) * 1000))
 
@@ -202,9 +193,9 @@ class JevWire:
             raise self._refused(status, headers, raw)
         usage = self._usage(body.get("usage"))
         own, served = body.get("id"), body.get("model")
-        request_id = own if isinstance(own, str) and own else request_id_of(headers)
+        request_id = own[:_NAME_CHARS_MAX] if isinstance(own, str) and own else request_id_of(headers)
         facts = Facts(provider=self._route.value, status=status, request_id=request_id)
-        if not isinstance(served, str) or not served:
+        if not isinstance(served, str) or not 0 < len(served) <= _NAME_CHARS_MAX:
             raise ResponseInvalid("the reply does not say which model answered", facts, usage=usage)
         check_served(served, self._binding, facts, usage)
         return Decision(
@@ -272,8 +263,9 @@ class _Client:
             async for part in response.aiter_bytes():
                 got += part
                 if len(got) > _REPLY_BYTES_MAX:
+                    del got[_REPLY_BYTES_MAX:]
                     break
-        return response.status_code, response.headers, bytes(got[:_REPLY_BYTES_MAX])
+        return response.status_code, response.headers, bytes(got)
 
 
 def _parsed(raw: bytes) -> JsonValue:

@@ -1,6 +1,7 @@
 """The decision API on both of its routes, against the strict double: what is sent, and each way in which it fails."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -343,6 +344,7 @@ async def test_the_double_echoes_and_we_do_not(house: House) -> None:
         HttpReply(status=200, body="[" * 100_000),
         HttpReply(status=200, body='{"answers": {}, "usage": {}}'),
         HttpReply(status=200, body='{"model": 5, "answers": {}}'),
+        HttpReply(status=200, body='{"model": "' + "x" * 201 + '", "answers": {}}'),
         HttpReply(status=302, body="", headers={"location": "/elsewhere"}),
         HttpReply(status=404, body="<html>"),
     ],
@@ -389,18 +391,13 @@ async def test_another_model_than_the_pinned_one_is_an_error(house: House) -> No
         assert problem.usage.input_tokens == 500
 
 
-async def test_a_moving_id_is_not_for_registered_experiments(house: House) -> None:
-    """PROVIDERS 26: unless a flag allows it; the model that is served is recorded in any case."""
+async def test_a_moving_id_is_taken_only_where_that_is_allowed(house: House) -> None:
+    """PROVIDERS 26: the model that is served is recorded in any case."""
     moving = {Route.OPENROUTER: "openrouter/~typesafe/jev-latest", Route.TYPESAFE: "typesafe/jev-latest"}[house.route]
     with pytest.raises(RouteRefused, match="different models at different times"):
-        bind_jev(moving, house.environment, registered=True)
-    for binding in (
-        bind_jev(moving, house.environment, registered=True, allow_moving=True),
-        bind_jev(moving, house.environment),
-    ):
-        served = (await decide(house, JevWire(binding))).served_model
-        assert served in ("jev-1.14.0", "typesafe/jev-1.14-20261016")
-    assert bind_jev(house.model, house.environment, registered=True).model == parse_model(house.model)
+        bind_jev(moving, house.environment)
+    decision = await decide(house, JevWire(bind_jev(moving, house.environment, allow_moving=True)))
+    assert decision.served_model in ("jev-1.14.0", "typesafe/jev-1.14-20261016")
 
 
 async def test_nobody_is_reached_at_a_closed_port(house: House) -> None:
@@ -411,6 +408,14 @@ async def test_nobody_is_reached_at_a_closed_port(house: House) -> None:
         await decide(house, wire)
     assert caught.value.usage is not None
     assert caught.value.usage.cost_usd == 0
+
+
+async def test_a_reply_that_does_not_come_in_time_is_not_waited_for(house: House) -> None:
+    """Nobody knows what such a request is billed for."""
+    house.play(Step(first_byte_ms=5_000))
+    with pytest.raises(ConnectionFailed, match=r"no reply within 0\.2 s") as caught:
+        await decide(house, JevWire(replace(bind_jev(house.model, house.environment), timeout_s=0.2)))
+    assert (caught.value.usage, caught.value.retryable) == (None, True)
 
 
 async def test_no_key_is_in_a_repr_or_a_reply(house: House) -> None:
@@ -425,10 +430,12 @@ async def test_no_key_is_in_a_repr_or_a_reply(house: House) -> None:
     assert key not in f"{problem} {problem.facts} {bind_jev(house.model, house.environment)!r}"
 
 
-def test_each_default_is_pinned_and_of_its_route() -> None:
+def test_each_default_is_of_its_route() -> None:
+    """PROVIDERS 26, 30: and pinned, since no other is bound without more."""
     for route, way in WAYS.items():
-        assert bind_jev(way.model, {"OPENROUTER_API_KEY": "k" * 9, "TYPESAFE_API_KEY": "k" * 9}, registered=True)
-        assert parse_model(way.model).route is route
+        binding = bind_jev(way.model, {"OPENROUTER_API_KEY": "k" * 9, "TYPESAFE_API_KEY": "k" * 9})
+        assert binding.model.route is route
+        assert binding.served_as
 
 
 def test_the_addresses_of_the_providers_are_those_of_their_documentation() -> None:
