@@ -68,6 +68,7 @@ class FakeProvider:
             log_level="critical",  # a connection that the script drops is no news
             access_log=False,
             timeout_graceful_shutdown=0,
+            timeout_keep_alive=60,  # longer than clients keep an idle connection, so that none is closed as it is used
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="fake-provider", daemon=True)
