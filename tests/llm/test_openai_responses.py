@@ -432,3 +432,18 @@ async def test_a_window_that_fills_up_cuts_the_answer(double: FakeProvider) -> N
     reply = await opened(double, Step(text="Half", ending=Ending.WINDOW)).acomplete(snapshot())
 
     assert reply.stop is StopReason.MAX_TOKENS
+
+
+async def test_no_error_and_no_repr_shows_the_key() -> None:
+    """PROVIDERS 10: a token of the plan is as secret as a key, and is shaped like none."""
+    key = "canary-0123456789-abcdef"
+    body = json.dumps({"error": {"message": f"Incorrect token: {key}", "code": "invalid_api_key"}})
+    script = Script(steps=(Step(failure=HttpReply(status=401, body=body)),))
+    with FakeProvider(script, keys={Route.OPENAI_CODEX: key}) as double:
+        adapter = OpenAIResponses(bound(double, BY_PLAN))
+        with pytest.raises(errors.AuthenticationFailed, match=r"Incorrect token: \[redacted\]") as raised:
+            await adapter.acomplete(snapshot())
+
+    error = raised.value
+    assert key not in f"{error!r} {error} {error.facts!r} {error.__cause__!r} {adapter!r} {bound(double, BY_PLAN)!r}"
+    assert error.__suppress_context__
