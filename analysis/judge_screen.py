@@ -4,6 +4,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Self
 
 from pydantic import JsonValue
@@ -15,6 +16,7 @@ from analysis.terminal import open_table, printable
 from geode.llm.usage import shown_usd
 from judges.engine import JudgeEngine
 from judges.judgment import Judgment
+from judges.repeats import repeats_of
 from judges.rubric import Rubric
 
 SUMMARY_SCHEMA = "geode.judging/1"
@@ -54,16 +56,17 @@ class JudgeScreen:
 def print_summary(console: Console, judged: Judged, engine: JudgeEngine, rubric: Rubric) -> None:
     """Print what came of a run."""
     if judged.given:
-        table = open_table("dimension", "mean", "scale", "scored", "unscored")
+        again = any(judgment.repetition for judgment in judged.given)
+        table = open_table("dimension", "mean", *(["± of repeats"] if again else []), "scale", "scored", "unscored")
         reasons = _reasons(judged)
-        for dimension in rubric.dimensions:
-            values = _values(judged, dimension.name)
+        for dimension, repeats in zip(rubric.dimensions, repeats_of(judged.given, rubric), strict=True):
             better = "lower is better" if dimension.direction == "lower" else "higher is better"
             table.add_row(
                 dimension.name,
-                f"{sum(values) / len(values):.2f}" if values else "none",
+                "none" if repeats.mean is None else f"{repeats.mean:.2f}",
+                *(["none" if repeats.spread is None else f"{repeats.spread:.2f}"] if again else []),
                 f"{dimension.lowest} to {dimension.highest}, {better}",
-                str(len(values)),
+                str(repeats.values),
                 reasons.get(dimension.name, "0"),
             )
         console.print(table)
@@ -88,6 +91,7 @@ def summary_to_json(judged: Judged, engine: JudgeEngine, rubric: Rubric) -> str:
         "rubric_id": rubric.rubric_id,
         "question_set": engine.question_set(rubric),
         "given": [judgment.model_dump(mode="json", by_alias=True) for judgment in judged.given],
+        "repeats": [asdict(repeats) for repeats in repeats_of(judged.given, rubric)],
         "found": judged.found,
         "left": judged.left,
         "requests": judged.requests,
@@ -98,10 +102,6 @@ def summary_to_json(judged: Judged, engine: JudgeEngine, rubric: Rubric) -> str:
         "problems": list(judged.problems),
     }
     return json.dumps(body, ensure_ascii=False, indent=1)
-
-
-def _values(judged: Judged, dimension: str) -> Sequence[float]:
-    return [entry.value for judgment in judged.given if (entry := judgment.scored.get(dimension)) is not None]
 
 
 def _reasons(judged: Judged) -> dict[str, str]:

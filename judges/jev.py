@@ -13,7 +13,7 @@ from geode.canonical import content_hash
 from geode.clock import Clock, rfc3339
 from geode.llm.chat_dialects import DIALECTS
 from geode.llm.errors import BudgetReached, ContextTooLarge, ProviderError
-from geode.llm.retry import Resending, RetryBudget, RetryPolicy
+from geode.llm.retry import Resending, RetryPolicy
 from geode.llm.routes import Route
 from geode.llm.spending import NoPurse, Purse, billed_for
 from geode.llm.usage import Attempt, Usage
@@ -106,7 +106,7 @@ class Jev:
         questions, state = questions_of(rubric), state_of(view)
         planned = plan(state, questions)
         told = _Told({name: no_value(Unscored.TOO_LONG, _TOO_LONG) for name in planned.too_long})
-        sending = replace(self._sending, budget=RetryBudget())
+        sending = replace(self._sending, budget=replace(self._sending.budget))
         for names in planned.requests:
             await self._ask(sending, state, {name: questions[name] for name in names}, rubric, told)
         return Judgment(

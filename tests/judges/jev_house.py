@@ -7,7 +7,7 @@ from typing import Any
 from geode.clock import ManualClock
 from geode.dev.fake_provider.script import HttpReply, Script, Step
 from geode.dev.fake_provider.server import FakeProvider
-from geode.llm.retry import Resending, RetryPolicy
+from geode.llm.retry import Resending, RetryBudget, RetryPolicy
 from geode.llm.routes import Route
 from judges.jev import Jev
 from judges.jev_answers import AbstainBelow
@@ -95,11 +95,20 @@ class House:
             body["usage"]["cost"] = 0.0007
         return Step(failure=HttpReply(status=200, body=json.dumps({**body, **changed})))
 
-    def open(self, *, policy: RetryPolicy | None = None, model: str = "", **bands: float) -> Jev:
-        sending = Resending(
-            policy=policy or RetryPolicy(jitter=0), purse=self.purse, clock=self.clock, sleep=self._slept
-        )
-        return Jev(self.wire(model), sending, AbstainBelow(**bands))
+    def open(self, *, model: str = "", **bands: float) -> Jev:
+        return self.open_with(RetryPolicy(jitter=0), model=model, abstain_below=AbstainBelow(**bands))
+
+    def open_with(
+        self,
+        policy: RetryPolicy,
+        budget: RetryBudget | None = None,
+        *,
+        model: str = "",
+        abstain_below: AbstainBelow | None = None,
+    ) -> Jev:
+        budget = budget or RetryBudget()
+        sending = Resending(policy=policy, budget=budget, purse=self.purse, clock=self.clock, sleep=self._slept)
+        return Jev(self.wire(model), sending, abstain_below or AbstainBelow())
 
     def wire(self, model: str = "") -> JevWire:
         return JevWire(bind_jev(model or self.model, self.environment))

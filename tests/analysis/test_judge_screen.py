@@ -1,0 +1,62 @@
+"""What a person sees of a run of judgments."""
+
+import io
+import json
+
+from rich.console import Console
+
+from analysis.judge_screen import print_summary, summary_to_json
+from analysis.rejudge import Judged
+from geode.clock import ManualClock
+from judges.judgment import Judgment, entry_of
+from judges.rubric import Dimension, Direction, Rubric
+from judges.rules import Rules
+
+CARE = Dimension(name="stuck_in_loops", question="?", direction=Direction.LOWER)
+RUBRIC = Rubric(name="one", dimensions=(CARE,))
+
+
+def judged(*values: float, repeated: bool) -> Judged:
+    given = tuple(
+        Judgment(
+            episode="e" if repeated else f"e{n}",
+            view_digest="d",
+            engine="rules",
+            engine_id="i",
+            rubric="one",
+            rubric_id="r",
+            question_set="q",
+            repetition=n if repeated else 0,
+            dimensions={CARE.name: entry_of(CARE, value)},
+        )
+        for n, value in enumerate(values)
+    )
+    return Judged(
+        given=given, found=0, left=0, unreadable=(), elsewhere=(), problems=(), stopped="", out_of_budget=False
+    )
+
+
+def shown(of: Judged) -> str:
+    out = io.StringIO()
+    print_summary(Console(file=out, width=120), of, Rules(ManualClock()), RUBRIC)
+    return out.getvalue()
+
+
+def test_what_was_repeated_is_shown_with_its_spread() -> None:
+    """PROVIDERS 37: the same transcript three times, as 4, 5 and 6."""
+    text = shown(judged(4, 5, 6, repeated=True))
+    assert "± of repeats" in text
+    assert [word for word in text.split() if word in ("5.00", "1.00")] == ["5.00", "1.00"]
+
+
+def test_what_was_not_repeated_has_no_such_column() -> None:
+    """The spread between episodes is another thing."""
+    assert "repeats" not in shown(judged(4, 5, 6, repeated=False))
+
+
+def test_a_program_is_told_the_same() -> None:
+    """PROVIDERS 37."""
+    body = json.loads(summary_to_json(judged(4, 6, repeated=True), Rules(ManualClock()), RUBRIC))
+    [care] = body["repeats"]
+    assert (care["dimension"], care["transcripts"], care["values"], care["mean"]) == ("stuck_in_loops", 1, 2, 5)
+    assert round(care["spread"], 6) == round(2**0.5, 6)
