@@ -145,6 +145,9 @@ def request_body(binding: Binding, snapshot: StepSnapshot) -> dict[str, Any]:
         body["system"] = [{"type": "text", "text": snapshot.system, "cache_control": _CACHED}]
     elif snapshot.tools:
         body["tools"][-1]["cache_control"] = _CACHED
+    if snapshot.forced_tool:
+        # Refused beside a budget for thinking, which is never asked for here.
+        body["tool_choice"] = {"type": "tool", "name": snapshot.forced_tool}
     return body | _thinking(binding)
 
 

@@ -148,6 +148,8 @@ def request_body(binding: Binding, dialect: Dialect, snapshot: StepSnapshot) -> 
             }
             for tool in snapshot.tools
         ]
+    if snapshot.forced_tool and dialect.forces_tools:
+        body["tool_choice"] = {"type": "function", "function": {"name": snapshot.forced_tool}}
     return body | dialect.settings(binding)
 
 

@@ -28,6 +28,7 @@ class Dialect:
         refusals: words in an error that mean a refusal: an outcome, not a fault.
         marks_cache: whether the model's cache must be told what to keep.
         names_requests: whether a reply's `id` is the provider's name of the request.
+        forces_tools: whether a model can be made to call one tool; if not, the prompt has to ask for it.
     """
 
     check: Callable[[Binding], None]
@@ -38,6 +39,7 @@ class Dialect:
     refusals: frozenset[str]
     marks_cache: Callable[[Binding], bool]
     names_requests: bool
+    forces_tools: bool
 
 
 WINDOWS: Final = frozenset({"model_context_window_exceeded"})
@@ -130,6 +132,7 @@ DIALECTS: Final[Mapping[Route, Dialect]] = {
         refusals=frozenset({"refusal", "content_policy_violation"}),
         marks_cache=_is_claude,
         names_requests=True,
+        forces_tools=True,
     ),
     Route.ZAI: Dialect(
         check=_check_zai,
@@ -140,5 +143,6 @@ DIALECTS: Final[Mapping[Route, Dialect]] = {
         refusals=frozenset({"1301"}),
         marks_cache=lambda _: False,
         names_requests=False,
+        forces_tools=False,
     ),
 }

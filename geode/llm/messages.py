@@ -136,6 +136,8 @@ class StepSnapshot:
     """One model call, frozen: what is sent, and the ids that tie the reply to its place.
 
     `history_digest` is a running SHA-256 over the messages; two snapshots with equal digests ask the same.
+    `forced_tool` is the tool that the model has to call, empty if it may choose; a route that forces none (Z.ai) lets
+    it choose all the same.
     """
 
     session_id: str
@@ -149,6 +151,7 @@ class StepSnapshot:
     plan_generation: int
     max_output_tokens: int
     history_digest: str
+    forced_tool: str = ""
 
 
 class StopReason(StrEnum):

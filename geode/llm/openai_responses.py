@@ -152,6 +152,8 @@ def request_body(binding: Binding, snapshot: StepSnapshot) -> dict[str, Any]:
         body["instructions"] = snapshot.system
     if snapshot.tools:
         body["tools"] = [_tool(tool) for tool in snapshot.tools]
+    if snapshot.forced_tool:
+        body["tool_choice"] = {"type": "function", "name": snapshot.forced_tool}
     if binding.options.effort is not None:
         body["reasoning"] = {"effort": binding.options.effort.value}
     if binding.model.route is Route.OPENAI_CODEX:

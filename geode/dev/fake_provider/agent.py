@@ -19,8 +19,11 @@ _FILES_WANTED = re.compile(
 
 
 def play(asked: Asked) -> Step:
-    """Return the agent's next step: list, read what is named, then answer; or call the one tool that is asked for."""
+    """Return the agent's next step: list, read what is named, answer; or call the tool that is asked for, or forced."""
     tools = {tool.name: tool for tool in asked.tools}
+    if asked.forced in tools:
+        tool = tools[asked.forced]
+        return Step(calls=(Call(name=tool.name, arguments=_arguments(tool.schema, asked.prompt)),))
     done = len(asked.results)
     if done < _CALLS_MAX and (call := _next_call(asked, tools)):
         return Step(text="I take a look." if not done else "", calls=(call,))
@@ -37,7 +40,7 @@ def _next_call(asked: Asked, tools: Mapping[str, Tool]) -> Call | None:
         return Call(name="read_file", arguments={"path": path})
     for tool in named:
         if tool.name not in called:
-            return Call(name=tool.name, arguments=_arguments(tool, asked.prompt))
+            return Call(name=tool.name, arguments=_arguments(tool.schema, asked.prompt))
     return None
 
 
@@ -52,12 +55,12 @@ def _unread(asked: Asked, read: int) -> str | None:
     return paths[read] if read < len(paths) else None
 
 
-def _arguments(tool: Tool, prompt: str) -> dict[str, Any]:
+def _arguments(schema: Mapping[str, Any], prompt: str) -> dict[str, Any]:
     """Fill what the schema requires; quoted words of the prompt serve as texts, in order."""
     words = re.findall(r"['\"`]([^'\"`]+)['\"`]", prompt)
-    properties = tool.schema.get("properties", {})
+    properties = schema.get("properties", {})
     filled: dict[str, Any] = {}
-    for name in tool.schema.get("required", []):
+    for name in schema.get("required", []):
         wanted = properties.get(name, {})
         if choices := wanted.get("enum"):
             filled[name] = choices[0]
@@ -70,7 +73,7 @@ def _arguments(tool: Tool, prompt: str) -> dict[str, Any]:
             case "array":
                 filled[name] = []
             case "object":
-                filled[name] = {}
+                filled[name] = _arguments(wanted, prompt)
             case _:
                 filled[name] = words.pop(0) if words else "example"
     return filled

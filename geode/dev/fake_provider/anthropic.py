@@ -74,7 +74,8 @@ class Anthropic:
             if message["role"] == "user" and not answers:
                 prompt, results = text_of(content), []
         tools = [Tool(name=tool["name"], schema=tool.get("input_schema", {})) for tool in body.get("tools", [])]
-        return Asked(prompt=prompt, tools=tuple(tools), results=tuple(results))
+        forced = str(body.get("tool_choice", {}).get("name", ""))
+        return Asked(prompt=prompt, tools=tuple(tools), results=tuple(results), forced=forced)
 
     def answer(self, request: Request, step: Step) -> Answer:
         """Return the message that `step` describes."""

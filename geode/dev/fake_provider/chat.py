@@ -65,7 +65,8 @@ class _Chat:
                 prompt, results = text_of(message["content"]), []
         tools = [tool["function"] for tool in body.get("tools") or []]
         offered = [Tool(name=tool["name"], schema=tool.get("parameters", {})) for tool in tools]
-        return Asked(prompt=prompt, tools=tuple(offered), results=tuple(results))
+        forced = str(choice["function"]["name"]) if isinstance(choice := body.get("tool_choice"), dict) else ""
+        return Asked(prompt=prompt, tools=tuple(offered), results=tuple(results), forced=forced)
 
     def _check_model(self, request: Request, refuse: Callable[..., HttpReply]) -> None:
         if request.model not in KNOWN[self.route] and request.model not in request.script.models:

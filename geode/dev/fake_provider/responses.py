@@ -91,7 +91,8 @@ class Responses:
                     prompt, results = text_of(item["content"]), []
         tools = [tool for tool in body.get("tools") or [] if tool.get("type") == "function"]
         offered = [Tool(name=tool["name"], schema=tool.get("parameters") or {}) for tool in tools]
-        return Asked(prompt=prompt, tools=tuple(offered), results=tuple(results))
+        forced = str(choice.get("name", "")) if isinstance(choice := body.get("tool_choice"), dict) else ""
+        return Asked(prompt=prompt, tools=tuple(offered), results=tuple(results), forced=forced)
 
     def answer(self, request: Request, step: Step) -> Answer:
         """Return the response that `step` describes."""

@@ -66,12 +66,13 @@ class Tool:
 class Asked:
     """A request in words that no wire owns: what the agent looks at.
 
-    `results` pairs each call since the user last spoke with what came of it.
+    `results` pairs each call since the user last spoke with what came of it; `forced` is the tool that must be called.
     """
 
     prompt: str
     tools: tuple[Tool, ...] = ()
     results: tuple[tuple[str, str], ...] = ()
+    forced: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
