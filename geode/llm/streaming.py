@@ -150,7 +150,8 @@ class Endpoint:
             if not reply.ended:
                 raise self._error(problem, reply) from None
         except ValueError as problem:
-            raise self._invalid(f"an event is no JSON ({problem})", reply) from None
+            if not reply.ended:
+                raise self._invalid(f"an event is no JSON ({problem})", reply) from None
         if not reply.ended:
             raise stream_cut(self.route, reply.headers, reply.last_event, reply.usage())
 

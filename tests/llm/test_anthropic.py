@@ -506,3 +506,14 @@ async def test_no_error_and_no_repr_shows_the_key() -> None:
     shown = f"{error!r} {error} {error.facts!r} {error.__cause__!r} {adapter!r} {bound(double, MODEL)!r}"
     assert key not in shown
     assert error.__suppress_context__, "the SDK's own error, which shows it, is not told with ours"
+
+
+async def test_what_comes_behind_the_last_event_takes_nothing_from_the_answer(double: FakeProvider) -> None:
+    """PROVIDERS 7: a turn is whole with its last event."""
+    body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in message(TEXT))
+    for rest in ("event: message_stop\ndata: {broken\n\n", 'event: error\ndata: {"type":"error","error":{}}\n\n'):
+        reply = HttpReply(status=200, body=body + rest, content_type="text/event-stream")
+
+        response = await opened(double, Step(failure=reply)).acomplete(snapshot())
+
+        assert response.blocks == (TextBlock(text="Hello."),)
