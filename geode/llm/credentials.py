@@ -5,7 +5,7 @@ Which route is taken is configured by the model's name, never by which key happe
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from geode.llm.catalog import catalog
 from geode.llm.errors import ConfigurationError, CredentialMissing, RouteRefused
@@ -73,8 +73,8 @@ def credentials(model: ModelName, environment: Mapping[str, str]) -> Credentials
 
 
 def _check_address(route: Route, variable: str, base_url: str) -> None:
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = _parts(base_url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(f"{variable} is no address; write it as https://host/path, or unset it")
     if parts.username is not None:
         raise ConfigurationError(f"{variable} holds a name or a password; the key alone opens the route")
@@ -88,6 +88,16 @@ def _check_address(route: Route, variable: str, base_url: str) -> None:
             f"{variable} is an address that only ChatGPT's own programs may use; unset it: a token of Sign in with"
             f" ChatGPT is taken at {ACCESS[route].address}"
         )
+
+
+def _parts(base_url: str) -> SplitResult | None:
+    """Return the parts of an address; None where a client could not read it."""
+    try:
+        parts = urlsplit(base_url)
+        readable = parts.port != 0 and base_url.isprintable() and " " not in base_url
+    except ValueError:  # a port, or a host in brackets, that cannot be one
+        return None
+    return parts if readable else None
 
 
 def _how_to_get_in(model: ModelName, environment: Mapping[str, str]) -> str:

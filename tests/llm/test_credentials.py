@@ -72,7 +72,20 @@ def test_the_inner_address_of_chatgpt_is_refused() -> None:
         credentials(parse_model("openai-codex/gpt-6-sol"), environment)
 
 
-@pytest.mark.parametrize("address", ["api.anthropic.com", "ftp://x", "https://", f"https://user:{CANARY}@host"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("api.anthropic.com", "ftp://x", "https://", f"https://user:{CANARY}@host"),
+        *(
+            "http://host:99999",
+            "http://host:0",
+            f"http://host:{CANARY}",
+            "http://[::1/v1",
+            "http://ho st",
+            "http://h\tx",
+        ),
+    ],
+)
 def test_what_is_no_address_is_refused_and_not_repeated(address: str) -> None:
     with pytest.raises(ConfigurationError, match="ANTHROPIC_BASE_URL") as refused:
         credentials(OPUS, {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": address})
