@@ -13,9 +13,11 @@ from geode.llm.retry import RetryBudget, RetryPolicy
 from geode.llm.routes import Route
 from geode.llm.usage import CostOrigin
 from judges.engine import JudgeEngine, RubricRefused
+from judges.forecasts import Basis
 from judges.judgment import NoValue, Unscored, Value
 from judges.repeats import repeats_of
 from judges.rubric import Dimension, Direction, Rubric, Scale
+from judges.thresholds import Changed, Threshold, ThresholdRefused, counts_as_good
 from judges.view import Step as Happened
 from judges.view import StepKind
 from tests.doubles.purses import OpenPurse
@@ -239,6 +241,34 @@ async def test_a_changed_word_makes_another_question_set(house: House, reworded:
     assert jev.question_set(Rubric(name="three", dimensions=(reworded, CARE, FAULT))) != before
     weighted = DONE.model_copy(update={"weight": 0.5})
     assert jev.question_set(Rubric(name="other", dimensions=(weighted, CARE, FAULT))) == before
+
+
+async def test_a_verdict_needs_a_threshold_that_was_fitted_for_this_model_and_these_words(house: House) -> None:
+    """PROVIDERS 35: after a changed word, or another model, there are numbers again."""
+    house.play(*(Step(answers={"done": 0.7}) for _ in range(3)))
+    fitted = await house.judge(EPISODE)
+    threshold = Threshold(
+        engine="jev",
+        served_model=fitted.served_model,
+        question_set=fitted.question_set,
+        rubric_id=RUBRIC.rubric_id,
+        dimension="done",
+        basis=Basis.PROBABILITIES,
+        good_from=1,
+        threshold=0.6,
+        against="outcomes",
+        episodes=40,
+        families=8,
+    )
+    assert counts_as_good(threshold, DONE, fitted) is True
+    reworded = DONE.model_copy(update={"question": f"{DONE.question} Say so."})
+    other_words = await house.judge(EPISODE, Rubric(name="three", dimensions=(reworded, CARE, FAULT)))
+    other_model = await house.open(model=house.model.replace("1.13", "1.14")).judge(EPISODE, RUBRIC)
+    for judgment, changed_part in ((other_words, Changed.QUESTION_SET), (other_model, Changed.SERVED_MODEL)):
+        with pytest.raises(ThresholdRefused) as refused:
+            counts_as_good(threshold, DONE, judgment)
+        assert refused.value.changed == (changed_part,)
+        assert value(judgment.dimensions["done"]).value == 0.7
 
 
 async def test_another_model_is_another_engine(house: House) -> None:
