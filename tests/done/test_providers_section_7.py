@@ -138,9 +138,9 @@ def test_what_may_be_skipped_or_is_not_collected_holds_nothing(tmp_path: Path) -
 
 
 def test_every_route_to_a_conversation_is_in_the_suite_and_in_the_live_one() -> None:
-    """PROVIDERS 39: whoever adds a route adds it to both. By the plan one speaks the wire of the key."""
+    """PROVIDERS 39: whoever adds a route adds it to both."""
     conversing = {route for route in ACCESS if route is not Route.TYPESAFE}
-    assert {parse_model(wire.model).route for wire in WIRES} == conversing - {Route.OPENAI_CODEX}
+    assert {parse_model(wire.model).route for wire in WIRES} == conversing
     assert {parse_model(model).route for model in MODELS} == conversing
 
 

@@ -87,6 +87,7 @@ class Wire:
 WIRES = (
     Wire(model="anthropic/claude-opus-5-5", make=AnthropicMessages, answers=messages_answers, pauses=True),
     Wire(model="openai/gpt-6-sol", make=OpenAIResponses, answers=responses_answers),
+    Wire(model="openai-codex/gpt-6-sol", make=OpenAIResponses, answers=responses_answers),
     Wire(model="openrouter/google/gemini-3-pro", make=ChatCompletions, answers=chat_answers),
     Wire(model="openrouter/anthropic/claude-opus-5-5", make=ChatCompletions, answers=chat_answers),
     Wire(model="zai/glm-5.3", make=ChatCompletions, answers=chat_answers),
