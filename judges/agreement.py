@@ -3,7 +3,7 @@
 Every figure comes from a library; what is decided here is which one fits a dimension, and when there is none.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -22,6 +22,8 @@ try:
     import krippendorff
 except ModuleNotFoundError:  # its licence is the GPL, so that it is an extra
     krippendorff = None  # type: ignore[assignment]
+
+_Statistic = Callable[[Floats, Floats], float]
 
 _LIMITS_SHARE = 0.95
 _CORRELATED_MIN = 3
@@ -106,7 +108,14 @@ class Agreement:
     dimensions: tuple[DimensionAgreement, ...]
 
 
-def agreement(judges: Sequence[Judge], rubric: Rubric, families: Mapping[str, str], how: Resampling) -> Agreement:
+def agreement(
+    judges: Sequence[Judge],
+    rubric: Rubric,
+    families: Mapping[str, str],
+    how: Resampling,
+    *,
+    only: Collection[str] = (),
+) -> Agreement:
     """Compare two or more judges of the same episodes under one rubric.
 
     Args:
@@ -114,6 +123,7 @@ def agreement(judges: Sequence[Judge], rubric: Rubric, families: Mapping[str, st
         rubric: whose dimensions are compared.
         families: the family of each episode.
         how: confidence, number of draws and seed of the intervals.
+        only: the names of dimensions; all if there is none.
 
     Raises:
         ValueError: for fewer than two judges, or what `rate` raises.
@@ -121,9 +131,10 @@ def agreement(judges: Sequence[Judge], rubric: Rubric, families: Mapping[str, st
     if len(judges) < 2:
         raise ValueError("agreement needs two judges")
     ratings = rate(judges, families)
+    compared = [dimension for dimension in rubric.dimensions if not only or dimension.name in only]
     # Each draw of families asks for a figure anew: that the values are numbers was seen once.
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        dimensions = tuple(_dimension(ratings, dimension, how) for dimension in rubric.dimensions)
+        dimensions = tuple(_dimension(ratings, dimension, how) for dimension in compared)
     return Agreement(
         rubric=rubric.name,
         rubric_id=rubric.rubric_id,
@@ -196,9 +207,9 @@ def _pair(ratings: Ratings, dimension: Dimension, one: int, other: int, how: Res
     first, second = values[:, both]
     families = _families(ratings, both)
     names = ratings.judges[one], ratings.judges[other]
-    why = _why_undefined(names, first, second)
 
-    def figure(statistic: Callable[[Floats, Floats], float]) -> Figure:
+    def figure(statistic: _Statistic, first: Floats = first, second: Floats = second) -> Figure:
+        why = _why_undefined(names, first, second)
         return estimate(lambda rows: statistic(first[rows], second[rows]), families, how, undefined=why)
 
     low, high = (partial(_limit, side=side) for side in (-1, 1))
@@ -207,7 +218,7 @@ def _pair(ratings: Ratings, dimension: Dimension, one: int, other: int, how: Res
         second=names[1],
         both=len(both),
         families=len(set(families)),
-        kappa=_kappa(dimension, figure),
+        kappa=_kappa(dimension, first, second, figure),
         pearson=figure(partial(_correlation, measure=stats.pearsonr)),
         spearman=figure(partial(_correlation, measure=stats.spearmanr)),
         bias=figure(lambda a, b: float((a - b).mean())),
@@ -241,7 +252,9 @@ def _limit(first: Floats, second: Floats, *, side: int) -> float:
     return float(difference.mean() + side * reach)
 
 
-def _kappa(dimension: Dimension, figure: Callable[[Callable[[Floats, Floats], float]], Figure]) -> Figure:
+def _kappa(
+    dimension: Dimension, first: Floats, second: Floats, figure: Callable[[_Statistic, Floats, Floats], Figure]
+) -> Figure:
     if dimension.highest - dimension.lowest >= _VALUES_MAX:
         return NotEstimated(reason="too many values for a table of each against each")
     if dimension.scale is Scale.SCORE:
@@ -250,20 +263,21 @@ def _kappa(dimension: Dimension, figure: Callable[[Callable[[Floats, Floats], fl
     else:
         (_, labels), weights = _bins(dimension), None
 
-    def kappa(first: Floats, second: Floats) -> float:
-        codes = _nearest(labels, first), _nearest(labels, second)
-        if not np.ptp(np.concatenate(codes)):
+    def kappa(one: Floats, other: Floats) -> float:
+        # Against a judge that says one thing alone it is 0, whatever the other says.
+        if len(one) < _CORRELATED_MIN or not np.ptp(one) or not np.ptp(other):
             return float("nan")
+        codes = np.searchsorted(labels, one), np.searchsorted(labels, other)
         return float(cohen_kappa_score(*codes, labels=np.arange(len(labels)), weights=weights))
 
-    return figure(kappa)
+    return figure(kappa, labels[_nearest(labels, first)], labels[_nearest(labels, second)])
 
 
 def _confusion(
     dimension: Dimension,
     first: Floats,
     second: Floats,
-    figure: Callable[[Callable[[Floats, Floats], float]], Figure],
+    figure: Callable[[_Statistic], Figure],
 ) -> Confusion:
     binned, labels = _bins(dimension)
     codes = np.arange(len(labels))

@@ -91,7 +91,7 @@ def _scored(ratings: Ratings, place: int, dimension: str, how: Resampling) -> Sc
     return Scored(
         judge=ratings.judges[place],
         scored=len(given),
-        unscored=Counter(_unscored(ratings, place, dimension)),
+        unscored=dict(Counter(_unscored(ratings, place, dimension))),
         mean=estimate(
             partial(_mean, values[given]),
             [ratings.families[row] for row in given],

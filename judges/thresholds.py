@@ -74,7 +74,7 @@ class ThresholdRefused(ValueError):  # noqa: N818  (named by what happened)
         self.changed = changed
 
 
-def fit(found: Forecasts, *, rubric_id: str, how: Resampling, clock: Clock) -> Threshold:
+def fit(found: Forecasts, *, engine: str, rubric_id: str, how: Resampling, clock: Clock) -> Threshold:
     """Fit the threshold with the largest balanced accuracy, and measure it on families that the fit did not see.
 
     The figure comes from five-fold cross-validation by family: each fold's episodes are judged by the threshold of the
@@ -97,7 +97,7 @@ def fit(found: Forecasts, *, rubric_id: str, how: Resampling, clock: Clock) -> T
     accuracy = _held_out(found, expected, good, how)
     known = accuracy if isinstance(accuracy, Estimate) else None
     return Threshold(
-        engine=found.judge,
+        engine=engine,
         served_model="".join(found.served_models),
         question_set="".join(found.question_sets),
         rubric_id=rubric_id,

@@ -151,7 +151,14 @@ def test_values_meet_at_the_nearest_anchor() -> None:
 def test_what_is_undefined_says_why(first: list[Given], second: list[Given], why: str) -> None:
     """A correlation of a constant is no number, and must not be shown as one."""
     _, pair = only(compare(first, second))
-    assert reason(pair.pearson) == reason(pair.spearman) == why
+    assert reason(pair.pearson) == reason(pair.spearman) == reason(pair.kappa) == why
+
+
+def test_kappa_says_that_what_it_takes_does_not_differ() -> None:
+    """Values that differ by less than a step are one value to it, though a correlation tells them apart."""
+    _, pair = only(compare([1.1, 1.2, 1.3, 1.4], [1, 2, 3, 4]))
+    assert value(pair.pearson) == pytest.approx(1)
+    assert reason(pair.kappa) == "j0 always says 1"
 
 
 def test_one_value_leaves_no_chance_agreement_to_correct_for() -> None:

@@ -32,7 +32,7 @@ PARTED = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9] * 3)
 
 def fitted(**more: object) -> Threshold:
     found = forecasts_of(PARTED, (PARTED > 0.65).tolist(), families=5)
-    return fit(found, rubric_id="r1", how=QUICK, clock=CLOCK).model_copy(update=more)
+    return fit(found, engine="jev", rubric_id="r1", how=QUICK, clock=CLOCK).model_copy(update=more)
 
 
 def test_it_lies_between_the_answers_that_it_parts() -> None:
@@ -46,7 +46,7 @@ def test_its_accuracy_is_that_on_families_it_did_not_see() -> None:
     """A judge that knows nothing looks better than chance where it was fitted, and must not look so here."""
     generator = np.random.default_rng(11)
     blind = forecasts_of(generator.random(60), (generator.random(60) < 0.5).tolist(), families=15)
-    threshold = fit(blind, rubric_id="r1", how=QUICK, clock=CLOCK)
+    threshold = fit(blind, engine="jev", rubric_id="r1", how=QUICK, clock=CLOCK)
     assert threshold.accuracy is not None
     assert threshold.accuracy_low is not None
     assert threshold.accuracy_high is not None
@@ -57,22 +57,22 @@ def test_its_accuracy_is_that_on_families_it_did_not_see() -> None:
 
 
 def test_one_family_holds_nothing_out() -> None:
-    threshold = fit(drawn(30, families=1), rubric_id="r1", how=QUICK, clock=CLOCK)
+    threshold = fit(drawn(30, families=1), engine="jev", rubric_id="r1", how=QUICK, clock=CLOCK)
     assert (threshold.accuracy, threshold.no_accuracy) == (None, "one family, so that none can be held out")
 
 
 def test_there_is_none_without_both_kinds_or_without_a_difference() -> None:
     with pytest.raises(NoThreshold, match="not of both kinds"):
-        fit(forecasts_of(PARTED, [True] * 24), rubric_id="r1", how=QUICK, clock=CLOCK)
+        fit(forecasts_of(PARTED, [True] * 24), engine="jev", rubric_id="r1", how=QUICK, clock=CLOCK)
     upside_down = forecasts_of(PARTED, (PARTED < 0.5).tolist())
     with pytest.raises(NoThreshold, match="better than chance"):
-        fit(upside_down, rubric_id="r1", how=QUICK, clock=CLOCK)
+        fit(upside_down, engine="jev", rubric_id="r1", how=QUICK, clock=CLOCK)
 
 
 def test_one_is_fitted_for_one_judge() -> None:
     two = replace(drawn(30), served_models=("jev-1", "jev-2"))
     with pytest.raises(NoThreshold, match="several judges, jev-1 and jev-2"):
-        fit(two, rubric_id="r1", how=QUICK, clock=CLOCK)
+        fit(two, engine="jev", rubric_id="r1", how=QUICK, clock=CLOCK)
 
 
 @pytest.mark.parametrize(
