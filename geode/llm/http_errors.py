@@ -155,6 +155,11 @@ def not_json(route: Route, headers: Mapping[str, str], body: object, redactor: R
     )
 
 
+def shown_headers(headers: Mapping[str, str], redactor: Redactor) -> dict[str, str]:
+    """Return the headers of a reply by lower-case names, without secrets: a gateway may name a request by its key."""
+    return {name.lower(): redactor.redact(value) for name, value in headers.items()}
+
+
 def request_id_of(headers: Mapping[str, str]) -> str:
     """Return the provider's own name of a request, empty if its reply does not say."""
     return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), "")

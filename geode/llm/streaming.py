@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
 from geode.llm.errors import Facts, ProviderError, ResponseInvalid
-from geode.llm.http_errors import connection_failed, not_json, provider_error, request_id_of, stream_cut
+from geode.llm.http_errors import connection_failed, not_json, provider_error, request_id_of, shown_headers, stream_cut
 from geode.llm.messages import Delta
 from geode.llm.routes import Route
 from geode.llm.spending import NOT_BILLED
@@ -131,7 +131,7 @@ class Endpoint:
         raised: tuple[type[Exception], ...] = (*self.raised, httpx2.HTTPError)
         try:
             async with await opening as stream:
-                reply.headers = stream.response.headers
+                reply.headers = shown_headers(stream.response.headers, self.redactor)
                 if "text/event-stream" not in reply.headers.get("content-type", ""):
                     raise self._no_stream(reply, await stream.response.aread())
                 async for event in stream:
@@ -184,7 +184,7 @@ class Endpoint:
         if response is None and not reply.headers:
             return connection_failed(self.route, lost or problem, self.redactor)
         status = 200 if reply.headers or response is None else response.status_code
-        headers = reply.headers or getattr(response, "headers", {})
+        headers = reply.headers or shown_headers(getattr(response, "headers", {}), self.redactor)
         return self._said(status, headers, getattr(problem, "body", None), str(problem), reply.usage())
 
     def _no_stream(self, reply: Reply, body: bytes) -> ProviderError:

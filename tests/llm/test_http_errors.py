@@ -3,7 +3,16 @@
 import pytest
 
 from geode.llm import errors
-from geode.llm.http_errors import connection_failed, hiding, not_json, provider_error, retry_after_s, stream_cut
+from geode.llm.http_errors import (
+    connection_failed,
+    hiding,
+    not_json,
+    provider_error,
+    request_id_of,
+    retry_after_s,
+    shown_headers,
+    stream_cut,
+)
 from geode.llm.routes import Route
 from geode.redaction import Redactor
 
@@ -160,3 +169,11 @@ def test_replies_that_never_came_or_never_ended_have_errors_of_their_own() -> No
     assert cut.facts.request_id == "req_2"
     assert page.facts.body == "<html>"
     assert (late.retryable, lost.retryable, cut.retryable, page.retryable) == (True, True, True, False)
+
+
+def test_a_gateway_that_names_a_request_by_its_key_gives_no_key_away() -> None:
+    """PROVIDERS 10: the name of a request stands in the timeline, in errors and in the warehouse."""
+    redactor = hiding(Redactor(), "zx-key-0123456789")
+    shown = shown_headers({"X-Request-Id": "zx-key-0123456789", "Content-Type": "text/html"}, redactor)
+    assert shown == {"x-request-id": "[redacted]", "content-type": "text/html"}
+    assert request_id_of(shown) == "[redacted]"
