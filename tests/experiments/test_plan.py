@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from experiments.plan import Asked, ExperimentConflict, enroll, make_plan
-from experiments.records import ExperimentRecord
+from experiments.records import ExperimentRecord, episode_key
 from experiments.store import EpisodeStore
 from experiments.suite import OutcomeKind
+from geode.canonical import content_hash
 from geode.clock import ManualClock
 from geode.config.paths import StateRoot
+from geode.llm.binding import Effort, ModelOptions
 from geode.redaction import Redactor
 from tests.doubles.cells import AT, make_cells, make_experiment, store_cells
 
@@ -133,3 +135,35 @@ def test_a_baseline_that_is_no_variant_is_refused_with_the_nearest() -> None:
     record = make_experiment({"base": {"csv_a": "P"}})
     with pytest.raises(ExperimentConflict, match="did you mean 'base'"):
         enroll(None, asked_of(record, baseline="basse"), created_at=AT, geode_version="9")
+
+
+def test_how_a_model_is_asked_is_part_of_the_key_only_if_it_is_said() -> None:
+    """Episodes on record keep their names; another effort is another episode."""
+    experiment = make_experiment({"base": {"csv_a": "."}})
+    variant, task = experiment.variants[0], experiment.ruler.tasks[0]
+
+    def key(options: dict[str, ModelOptions]) -> str:
+        return episode_key(variant.model_copy(update={"options": options}), task, 0, 0, experiment.ruler.caps)
+
+    plain = {
+        "scaffold": variant.scaffold_id,
+        "task": task.task_hash,
+        "roles": variant.roles,
+        "seed": 0,
+        "repetition": 0,
+        "caps": experiment.ruler.caps.caps_hash,
+    }
+    assert key({}) == content_hash(plain)
+    low, high = ({"target": ModelOptions(effort=effort)} for effort in (Effort.LOW, Effort.HIGH))
+    assert len({key({}), key(low), key(high)}) == 3
+
+
+def test_a_variant_whose_model_is_asked_otherwise_is_another_one() -> None:
+    """Under the same name it would mix two things that were measured."""
+    record = make_experiment({"base": {"csv_a": "."}})
+    other = record.variants[0].model_copy(update={"options": {"target": ModelOptions(max_output_tokens=9)}})
+    asked = Asked(
+        name=record.name, question="", baseline=None, variants=(other,), ruler=record.ruler, repeats=record.repeats
+    )
+    with pytest.raises(ExperimentConflict, match="variant 'base': .*max_output_tokens': 9"):
+        enroll(record, asked, created_at=record.created_at, geode_version="1")

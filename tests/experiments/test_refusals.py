@@ -10,6 +10,7 @@ from experiments.run_spec import BudgetChoice
 from experiments.store import EpisodeStore
 from geode.clock import ManualClock
 from geode.config.paths import StateRoot
+from geode.llm.binding import ModelOptions
 from geode.llm.outline import Outline, OutlineCall, OutlineStep
 from geode.redaction import Redactor
 from tests.doubles.cells import make_cells, make_experiment, store_cells
@@ -95,3 +96,24 @@ def test_an_episode_that_is_refused_twice_is_counted_once(root: StateRoot) -> No
     first, *rest = refusal_text(refused).splitlines()
     assert first == "8 planned episodes are refused; nothing was run:"
     assert [line.split(" x ")[0].strip() for line in rest] == ["8", "4"]
+
+
+def test_a_moving_model_is_refused_unless_that_is_allowed(root: StateRoot) -> None:
+    """PROVIDERS 26: nobody could say tomorrow what was measured today."""
+    plan = planned(root, "openrouter/auto")
+    (refusal,) = found(plan, root)
+    assert "role.target.model: 'openrouter/auto' leads to different models" in refusal.reason
+    assert refusal.reason.endswith("allow_moving_models=true")
+    tasks = {name: make_task(root.path / "again", name, "0" * 64) for name in ("csv_a", "log_a")}
+    assert refusals(plan, tasks, root, BudgetChoice(), refuse_damaged=True, allow_moving=True) == ()
+
+
+def test_options_that_a_model_does_not_take_are_refused_before_anything_runs(root: StateRoot) -> None:
+    """PROVIDERS 20: dropped silently, they would be on record as measured."""
+    experiment = make_experiment(LETTERS, model="anthropic/claude-opus-5-5")
+    options = {"target": ModelOptions(temperature=0.5)}
+    variants = tuple(variant.model_copy(update={"options": options}) for variant in experiment.variants)
+    store = EpisodeStore(root, ManualClock(), Redactor())
+    plan = make_plan(experiment.model_copy(update={"variants": variants}), list(LETTERS), 2, store)
+    (refusal,) = found(plan, root)
+    assert "role.target: temperature is 0.5; anthropic/claude-opus-5-5 takes no sampling parameters" in refusal.reason

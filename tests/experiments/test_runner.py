@@ -26,6 +26,7 @@ from experiments.suite import OutcomeKind
 from geode.clock import ManualClock
 from geode.config.paths import StateRoot
 from geode.llm.errors import ConfigurationError
+from geode.loop.turn import TurnStop
 from geode.redaction import Redactor
 from tests.doubles.cells import make_cells, make_experiment
 from tests.doubles.claimer import Claimer
@@ -378,3 +379,16 @@ def test_a_display_that_fails_stops_no_episode(bench: Bench) -> None:
     bench.shown = FullOutput()
     assert bench.run(ScriptedOpener(do_the_task))
     assert bench.statuses() == ["done"] * 8
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_an_episode_that_meets_a_cap_on_money_is_set_aside_and_run_afresh(tmp_path: Path, concurrency: int) -> None:
+    """It is no outcome: neither PASS, FAIL nor INVALID; and nothing more begins."""
+    bench = Bench(tmp_path)
+    with pytest.raises(OverBudget, match="why it is budget_reached"):
+        bench.run(ScriptedOpener(do_the_task, do_the_task, TurnStop.BUDGET_REACHED), concurrency=concurrency)
+    assert len(bench.done()) == 2
+    assert "failed" not in bench.statuses()
+    assert list(bench.root.set_aside.iterdir())
+    assert bench.run(ScriptedOpener(do_the_task))
+    assert len(bench.done()) == 8
