@@ -142,3 +142,25 @@ def test_a_cap_stops_in_the_middle_and_more_money_goes_on(tmp_path: Path, double
         assert counted < spent(rows), "what it had spent is spent, and is in no episode"
     by_session = {row.spender.session for row in rows}
     assert by_session == {record.episode_key for record in finished}
+
+
+def test_a_session_that_met_its_cap_goes_on_when_there_is_money(tmp_path: Path, double: FakeProvider) -> None:
+    """Its prompt stays open, nothing of it is asked or counted twice, and a ledger that is lost is made anew."""
+    dear = replace(LONG, figures=replace(LONG.figures, input_tokens=7_000))
+    double.play(Script(steps=(LOOKS, dear, DONE)))
+    model = ("--model", "anthropic/claude-haiku-4-5-20251001", "--max-output-tokens", "50")
+    asked = run(tmp_path, double, "ask", "What is here?", *model, "--budget", "0.015", "--json")
+    assert (asked.code, asked.json["stop"]) == (1, "budget_reached"), asked.err
+    session = str(asked.json["session"])
+    assert f"geode sessions resume {session} --budget USD" in str(asked.json["detail"])
+    assert Decimal(0) < spent(ledger(tmp_path)) <= Decimal("0.015")
+    again = run(tmp_path, double, "sessions", "resume", session, "--json")
+    assert (again.code, again.json["stop"]) == (1, "budget_reached"), "the cap is kept with the session"
+    more = run(tmp_path, double, "sessions", "resume", session, "--json", "--budget", "0.05")
+    assert (more.code, more.json["stop"]) == (0, "completed"), more.err
+    rows = ledger(tmp_path)
+    assert len(rows) == len(double.requests) == 3
+    assert {row.spender.session for row in rows} == {session}
+    costs = run(tmp_path, double, "costs", "--by", "session", "--json").json
+    (tmp_path / "root" / "spend.db").unlink()
+    assert run(tmp_path, double, "costs", "--by", "session", "--json").json == costs

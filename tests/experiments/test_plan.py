@@ -165,5 +165,5 @@ def test_a_variant_whose_model_is_asked_otherwise_is_another_one() -> None:
     asked = Asked(
         name=record.name, question="", baseline=None, variants=(other,), ruler=record.ruler, repeats=record.repeats
     )
-    with pytest.raises(ExperimentConflict, match="variant 'base': .*max_output_tokens': 9"):
+    with pytest.raises(ExperimentConflict, match=r"variant 'base': .*max_output_tokens': 9"):
         enroll(record, asked, created_at=record.created_at, geode_version="1")
