@@ -1,6 +1,8 @@
 """The decision API on both of its routes, against the strict double: what is sent, and each way in which it fails."""
 
+import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -363,16 +365,45 @@ async def test_an_error_under_status_200_is_one(double: Any) -> None:
     assert type(problem) is RateLimited
 
 
-async def test_a_reply_without_an_end_is_left(house: House) -> None:
-    """No judge's reply is as long as this one; what is read of it is bounded."""
-    problem = await failure(house, Step(failure=HttpReply(status=200, body='{"model": "' + "x" * 8_000_000 + '"}')))
-    assert type(problem) is ResponseInvalid
+async def test_a_reply_that_is_longer_than_any_decision_is_none(house: House) -> None:
+    """What is read of a stranger is bounded."""
+    assert type(await failure(house, house.reply(padding="x" * 8_000_000))) is ResponseInvalid
+    house.play(house.reply(padding="x" * 1_000_000))
+    assert (await decide(house)).answers
+
+
+async def test_a_reply_that_trickles_is_not_waited_for(house: House) -> None:
+    """One byte now and then would hold a judge for hours, if only the silence between two of them were timed."""
+
+    left = asyncio.Event()
+
+    async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
+            while not writer.is_closing():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        writer.close()
+        left.set()
+
+    variable = {Route.OPENROUTER: "OPENROUTER_BASE_URL", Route.TYPESAFE: "TYPESAFE_BASE_URL"}[house.route]
+    async with await asyncio.start_server(trickle, "127.0.0.1", 0) as server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        binding = bind_jev(house.model, {**house.environment, variable: address})
+        with pytest.raises(ConnectionFailed, match=r"no reply within 0\.5 s"):
+            await decide(house, JevWire(replace(binding, timeout_s=0.5)))
+        await left.wait()
 
 
 async def test_a_wait_that_is_asked_for_is_known(house: House) -> None:
     """PROVIDERS 3."""
     problem = await failure(house, Step(failure=Failure.RATE_LIMITED, retry_after_s=86_400))
     assert problem.facts.retry_after_s == 86_400
+    body = {"error": {"code": 429, "message": "x", "availability": {"retry_after": 12, "retryable": True}}}
+    if house.route is Route.OPENROUTER:
+        problem = await failure(house, Step(failure=HttpReply(status=429, body=json.dumps(body))))
+        assert (problem.facts.retry_after_s, problem.retryable) == (12, True)
 
 
 async def test_another_model_than_the_pinned_one_is_an_error(house: House) -> None:
