@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from analysis.cli_judge_agreement import add_commands
+
 if TYPE_CHECKING:
     from analysis.rejudge import Judged
 
@@ -36,6 +38,7 @@ def register(app: typer.Typer) -> None:
         cls=_JudgesByDefault, no_args_is_help=True, help="Judge episodes that have run, and ask how good judges are."
     )
     judge.command(_RUN, epilog=_EXAMPLE)(run)
+    add_commands(judge)
     app.add_typer(judge, name="judge", epilog=_EXAMPLE)
 
 

@@ -34,12 +34,15 @@ class Subject:
     """One episode to judge. `view` reads it, and may raise what reading its record raises.
 
     `ledger` is where its judgments are kept. `outcome` is 1 for PASS, 0 for FAIL, None where no verifier spoke.
-    `recorded` is what the log's own judges said, by scorer.
+    `recorded` is what the log's own judges said, by scorer. `family` is its unit of independence; episodes of one
+    `scenario` differ only by chance: the same task and seed, done by the same. Both are empty where they are not known.
     """
 
     name: str
     ledger: Path
     view: Callable[[], EpisodeView]
+    family: str = ""
+    scenario: str = ""
     outcome: float | None = None
     recorded: Mapping[str, Record]
 
@@ -87,7 +90,14 @@ def _of_folder(folder: Path) -> Subject:
         return _of_episode(StoredEpisode(record=record, folder=folder))
     if not SessionFolder(folder).checkpoint.is_file():
         raise NothingToJudge(f"{folder} holds no session: nothing happened in it that could be judged")
-    return Subject(name=folder.name, ledger=folder / FILE, view=lambda: _view_of_session(folder), recorded={})
+    return Subject(
+        name=folder.name,
+        ledger=folder / FILE,
+        view=lambda: _view_of_session(folder),
+        family=folder.name,
+        scenario=folder.name,
+        recorded={},
+    )
 
 
 def _of_episode(stored: StoredEpisode) -> Subject:
@@ -108,7 +118,13 @@ def _of_episode(stored: StoredEpisode) -> Subject:
         )
 
     return Subject(
-        name=record.episode_key, ledger=folder / FILE, view=view, outcome=_VALUES[record.outcome.kind], recorded={}
+        name=record.episode_key,
+        ledger=folder / FILE,
+        view=view,
+        family=record.family,
+        scenario=f"{record.scaffold_id}/{record.task_hash}/{record.seed}",
+        outcome=_VALUES[record.outcome.kind],
+        recorded={},
     )
 
 
@@ -177,7 +193,14 @@ def _of_sample(
         steps=steps,
         spent=Spent(rounds=sum(message.role == "assistant" for message in conversation)),
     )
-    return Subject(name=name, ledger=ledger, view=lambda: view, recorded=_recorded(sample, roles))
+    return Subject(
+        name=name,
+        ledger=ledger,
+        view=lambda: view,
+        family=view.family,
+        scenario=f"{view.target}/{view.task}",
+        recorded=_recorded(sample, roles),
+    )
 
 
 def _steps(conversation: Sequence[Message]) -> Iterator[Step]:
