@@ -26,6 +26,7 @@ from geode.records.timeline import read_timeline
 KEY_DIGITS = 12
 """So much of an episode's key is shown; `geode show` takes any beginning that names one episode only."""
 
+_FIGURES = ("uncached_input_tokens", "cache_write_tokens", "cache_read_tokens", "output_tokens", "cost_usd")
 _OF_PROVIDERS = ("cost_origin", "provider", "request_id", "reasoning_tokens")
 _NS_PER_MS = 1_000_000
 
@@ -42,7 +43,11 @@ class SpanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens and cost of one or several model calls. `input` counts all input tokens, cached or not."""
+    """Tokens and cost of one or several model calls. `input` counts all input tokens, cached or not.
+
+    MLflow's figures have no word for unknown, and it fills a missing cost in from a price list of its own. So what a
+    provider did not say is left out of the sums, and the span says which figures that are (`geode.unknown`).
+    """
 
     input: int
     output: int
@@ -205,13 +210,15 @@ class _Builder:
 
     def _model_call(self, entry: Mapping[str, JsonValue], before_ns: int) -> Span:
         began_ns = max(before_ns, self.now_ns - int(_number(entry, "latency_ms") * _NS_PER_MS))
-        cache_read, cache_write = int(_number(entry, "cache_read_tokens")), int(_number(entry, "cache_write_tokens"))
+        unknown = [name for name in _FIGURES if entry[name] is None]
+        known = {name: 0 if name in unknown else _number(entry, name) for name in _FIGURES}
+        cache_read, cache_write = int(known["cache_read_tokens"]), int(known["cache_write_tokens"])
         tokens = Tokens(
-            input=int(_number(entry, "uncached_input_tokens")) + cache_read + cache_write,
-            output=int(_number(entry, "output_tokens")),
+            input=int(known["uncached_input_tokens"]) + cache_read + cache_write,
+            output=int(known["output_tokens"]),
             cache_read=cache_read,
             cache_write=cache_write,
-            cost_usd=_number(entry, "cost_usd"),
+            cost_usd=known["cost_usd"],
         )
         return self._span(
             entry,
@@ -224,6 +231,7 @@ class _Builder:
                 "geode.simulated": entry["simulated"],
                 "geode.latency_ms": entry["latency_ms"],
                 **{f"geode.{name}": entry[name] for name in _OF_PROVIDERS if entry.get(name)},
+                **({"geode.unknown": ", ".join(unknown)} if unknown else {}),
             },
             tokens=tokens,
             model=str(entry["served_model"]),

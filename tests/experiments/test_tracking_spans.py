@@ -1,5 +1,6 @@
 """An episode as spans: everything that the timeline says, in its order and at its times, and nothing else."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,6 +118,20 @@ def test_an_episode_that_opened_no_session_is_its_outcome_alone(episode: StoredE
     assert [span.kind for span in read_trace(unopened).spans] == [SpanKind.AGENT]
     with pytest.raises(FileNotFoundError):
         read_trace(episode)
+
+
+def test_what_a_provider_did_not_say_is_left_out_of_the_sums_and_named(episode: StoredEpisode) -> None:
+    """MLflow has no word for unknown, and an episode of which a figure is missing is still shown there."""
+    timeline = episode.folder / "timeline.jsonl"
+    entries = [json.loads(line) for line in timeline.read_text().splitlines()]
+    first = next(entry for entry in entries if entry.get("kind") == "model_called")
+    first |= {"cache_read_tokens": None, "cost_usd": None}
+    timeline.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries))
+    trace = read_trace(episode)
+    assert trace.tokens.cache_read == 3 * 500
+    assert trace.tokens.cost_usd == pytest.approx(3 * 0.0042)
+    unknown = [span.attributes.get("geode.unknown") for span in trace.spans if span.tokens]
+    assert unknown == ["cache_read_tokens, cost_usd", None, None, None]
 
 
 def test_an_entry_without_its_field_names_the_file(episode: StoredEpisode) -> None:
