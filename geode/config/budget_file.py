@@ -37,7 +37,7 @@ def read_budget(path: Path) -> BudgetFile:
     """
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return BudgetFile(schema="geode.budget/1")
     except OSError as error:
         raise BadSettings(
