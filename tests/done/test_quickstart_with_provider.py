@@ -164,3 +164,16 @@ def test_a_session_that_met_its_cap_goes_on_when_there_is_money(tmp_path: Path, 
     costs = run(tmp_path, double, "costs", "--by", "session", "--json").json
     (tmp_path / "root" / "spend.db").unlink()
     assert run(tmp_path, double, "costs", "--by", "session", "--json").json == costs
+
+
+def test_a_served_model_that_differs_is_no_score(tmp_path: Path, double: FakeProvider) -> None:
+    """PROVIDERS 26: the run fails and says why; what was paid for is in the ledger all the same."""
+    other = replace(DONE, served_model="claude-opus-5")
+    double.play(Script(steps=(other,), then=DONE))
+    ran = run(tmp_path, double, *QUICKSTART, "repeats=1", "--json")
+    assert ran.code == 1, ran.err
+    reason = str(ran.json["invalid_reasons"])
+    assert "ServedModelDiffers" in reason
+    assert "'claude-opus-5'" in reason
+    assert sorted(record.outcome.kind.value for record in episodes(tmp_path)) == ["FAIL", "FAIL", "INVALID"]
+    assert (len(ledger(tmp_path)), spent(ledger(tmp_path))) == (3, price(double))
