@@ -184,7 +184,7 @@ def paired_fixed(evidence: PairedEvidence, spec: GateSpec) -> tuple[Verdict, ...
         against_reject = simultaneous_intervals(fill_high, confidence=spec.confidence)
     verdicts = []
     for place, candidate in enumerate(evidence.candidates):
-        kind, reason = _decide(intervals[place], against_keep[place], against_reject[place])
+        kind, reason = decide(intervals[place], against_keep[place], against_reject[place])
         if reason.code is ReasonCode.INTERVAL_HOLDS_ZERO and not any(np.nansum(abs(task[:, place])) for task in seen):
             reason = Reason(code=ReasonCode.ALL_EQUAL, text="every pair ended alike: nothing tells the two apart")
         reasons: tuple[Reason, ...] = (reason,)
@@ -239,7 +239,7 @@ def generalises(evidence: PairedEvidence, spec: GateSpec) -> tuple[Generalisatio
         reason = _why_not_tested(evidence, seen, place, spec)
         kind = Beyond.NOT_TESTED
         if not reason:
-            decided, why = _decide(intervals[place], against_keep[place], against_reject[place])
+            decided, why = decide(intervals[place], against_keep[place], against_reject[place])
             kind = Beyond.DOES_NOT if decided is VerdictKind.UNDECIDED else Beyond.GENERALISES
             reason = why.text
         found.append(
@@ -286,15 +286,25 @@ def differences(evidence: PairedEvidence, filled: tuple[float, float] | None = N
 
     What was not measured is NaN, or, if `filled` is given, its first value in a candidate, its second in the baseline.
     """
-    candidate_fill, baseline_fill = filled or (np.nan, np.nan)
     arrays = []
     for task in evidence.tasks:
         shape = (len(task.outcomes), len(evidence.candidates) + 1)
         scores = np.array([[_SCORES.get(kind, np.nan) for kind in row] for row in task.outcomes]).reshape(shape)
-        fill = np.array([baseline_fill] + [candidate_fill] * len(evidence.candidates))
-        scores = np.where(np.isnan(scores), fill, scores)
-        arrays.append(scores[:, 1:] - scores[:, :1])
+        arrays.append(score_differences(scores, filled))
     return arrays
+
+
+def score_differences(scores: Floats, filled: tuple[float, float] | None = None) -> Floats:
+    """Return candidate minus baseline: a row a block, a column a candidate.
+
+    Args:
+        scores: a row a block, a column an arm, the baseline first; NaN where nothing was measured.
+        filled: what stands for NaN in a candidate, and what in the baseline.
+    """
+    candidate_fill, baseline_fill = filled or (np.nan, np.nan)
+    fill = np.array([baseline_fill] + [candidate_fill] * (scores.shape[1] - 1))
+    complete = np.where(np.isnan(scores), fill, scores)
+    return np.asarray(complete[:, 1:] - complete[:, :1])
 
 
 _SCORES: dict[OutcomeKind | None, float] = {OutcomeKind.PASS: 1.0, OutcomeKind.FAIL: 0.0}
@@ -304,17 +314,24 @@ def _measured(kind: OutcomeKind | None) -> bool:
     return kind in _SCORES
 
 
-def _decide(
-    seen: Interval | None, against_keep: Interval | None, against_reject: Interval | None
+def decide(
+    seen: Interval | None,
+    against_keep: Interval | None,
+    against_reject: Interval | None,
+    ends: tuple[str, str] = ("failures", "passes"),
 ) -> tuple[VerdictKind, Reason]:
+    """Decide about one candidate by its interval, and by those in which what was not measured counts against it.
+
+    `ends` are the words for the worst and the best that an episode can be.
+    """
     if seen is None:
         text = "a task has fewer than two measured pairs, so that no error can be estimated: raise the repeats"
         return VerdictKind.UNDECIDED, Reason(code=ReasonCode.TOO_FEW_PAIRS, text=text)
     shown = f"[{100 * seen.low:+.1f}, {100 * seen.high:+.1f}] points"
     if seen.low > 0 and not (against_keep and against_keep.low > 0):
-        return VerdictKind.UNDECIDED, _sensitive(f"better by {shown}", "failures here and passes of the baseline")
+        return VerdictKind.UNDECIDED, _sensitive(f"better by {shown}", f"{ends[0]} here and {ends[1]} of the baseline")
     if seen.high < 0 and not (against_reject and against_reject.high < 0):
-        return VerdictKind.UNDECIDED, _sensitive(f"worse by {shown}", "passes here and failures of the baseline")
+        return VerdictKind.UNDECIDED, _sensitive(f"worse by {shown}", f"{ends[1]} here and {ends[0]} of the baseline")
     if seen.low > 0:
         return VerdictKind.KEEP, Reason(code=ReasonCode.BETTER, text=f"the whole interval {shown} lies above zero")
     if seen.high < 0:
