@@ -54,6 +54,7 @@ def run(
     route: str = typer.Option(
         "", "--route", help="By which route the engine's model is reached; the same as route=..."
     ),
+    model: str = typer.Option("", "--model", help="The engine's model as route/id."),
     repeat: int = typer.Option(1, "--repeat", "-k", min=1, max=1_000, help="Judge the same transcript so many times."),
     concurrency: int = typer.Option(4, min=1, max=256, help="So many episodes at once."),
     budget: float = typer.Option(None, min=0, help="US dollars that this command may spend."),
@@ -83,14 +84,23 @@ def run(
     from geode.records.purse import Account
     from geode.redaction import Redactor
     from geode.serve.accounts import Accounts
-    from judges.catalogue import EngineParts, JudgeConfigError, RecordedChoice, open_engine, read_choice
+    from judges.cascade import account_of
+    from judges.catalogue import (
+        CascadeChoice,
+        EngineParts,
+        JudgeConfigError,
+        RecordedChoice,
+        model_words,
+        open_engine,
+        read_choice,
+    )
     from judges.engine import RubricRefused
     from judges.rubric import RubricError, find_rubric
 
     settings, clock = settings_of(root), SystemClock()
     words = [word for word in what if "=" in word and "/" not in word.partition("=")[0]]
     names = [word for word in what if word not in words]
-    words += [f"route={route}"] if route else []
+    words += [*([f"route={route}"] if route else []), *(model_words(engine, model) if model else [])]
     refusals = (NothingToJudge, EpisodeNotFound, ArchiveError, StoreError, JudgeConfigError, RubricRefused, RubricError)
     try:
         choice = read_choice(config_dir() / "judge", engine, words)
@@ -117,15 +127,16 @@ def run(
         fail(str(error), 2)
     except KeyboardInterrupt:
         fail("interrupted; what was judged is kept, and the same command goes on", 130)
+    account = account_of(judged.given, tuple(choice.stages)) if isinstance(choice, CascadeChoice) else None
     if as_json:
-        typer.echo(summary_to_json(judged, judge, asked))
+        typer.echo(summary_to_json(judged, judge, asked, account))
     else:
-        print_summary(open_console(), judged, judge, asked)
+        print_summary(open_console(), judged, judge, asked, account)
     _end(judged)
 
 
 def _end(judged: "Judged") -> None:
     if judged.out_of_budget:
         raise typer.Exit(_EXIT_BUDGET)
-    if judged.left or judged.unreadable:
+    if judged.left or judged.unreadable or judged.refused:
         raise typer.Exit(_EXIT_INCOMPLETE)

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from analysis.rejudge import Judged
 from analysis.terminal import open_table, printable
 from geode.llm.usage import shown_usd
+from judges.cascade import CascadeAccount
 from judges.engine import JudgeEngine
 from judges.judgment import Judgment
 from judges.repeats import repeats_of
@@ -53,8 +54,10 @@ class JudgeScreen:
         self._progress.stop()
 
 
-def print_summary(console: Console, judged: Judged, engine: JudgeEngine, rubric: Rubric) -> None:
-    """Print what came of a run."""
+def print_summary(
+    console: Console, judged: Judged, engine: JudgeEngine, rubric: Rubric, account: CascadeAccount | None = None
+) -> None:
+    """Print what came of a run; `account` is that of a cascade."""
     if judged.given:
         again = any(judgment.repetition for judgment in judged.given)
         table = open_table("dimension", "mean", *(["± of repeats"] if again else []), "scale", "scored", "unscored")
@@ -77,11 +80,30 @@ def print_summary(console: Console, judged: Judged, engine: JudgeEngine, rubric:
         f"{len(judged.given)} judgments by {by} under {rubric.name}, {judged.found} were there before{spent}",
         soft_wrap=True,
     )
+    if account is not None and judged.given:
+        _print_account(console, account)
     for line in _troubles(judged):
         console.print(printable(line), style="yellow", soft_wrap=True, markup=False)
 
 
-def summary_to_json(judged: Judged, engine: JudgeEngine, rubric: Rubric) -> str:
+def _print_account(console: Console, account: CascadeAccount) -> None:
+    table = open_table("stage", "decided", "with a value", "episodes asked about", "requests", "cost")
+    for stage in account.stages:
+        counts = map(str, (stage.decided, stage.scored, stage.episodes, stage.requests))
+        table.add_row(printable(stage.stage), *counts, shown_usd(stage.cost_usd))
+    console.print(table)
+    last = printable(account.stages[-1].stage)
+    if account.last_alone_usd is None:
+        estimate = f"what {last} alone would have cost is not known: it was not asked, or a cost is not known"
+    else:
+        estimate = (
+            f"{last} alone would have cost about {shown_usd(account.last_alone_usd)},"
+            f" by the {account.rests_on} of {account.episodes} episodes that it was asked about"
+        )
+    console.print(f"in all {shown_usd(account.cost_usd)}; {estimate}", soft_wrap=True)
+
+
+def summary_to_json(judged: Judged, engine: JudgeEngine, rubric: Rubric, account: CascadeAccount | None = None) -> str:
     """Return what came of a run as JSON text."""
     body: dict[str, JsonValue] = {
         "schema": SUMMARY_SCHEMA,
@@ -96,7 +118,9 @@ def summary_to_json(judged: Judged, engine: JudgeEngine, rubric: Rubric) -> str:
         "left": judged.left,
         "requests": judged.requests,
         "cost_usd": judged.cost_usd,
+        "cascade": None if account is None else account.to_json(),
         "stopped": judged.stopped,
+        "refused": list(judged.refused),
         "unreadable": list(judged.unreadable),
         "elsewhere": list(judged.elsewhere),
         "problems": list(judged.problems),
@@ -119,6 +143,9 @@ def _troubles(judged: Judged) -> Sequence[str]:
         lines.append(f"{judged.left} are still to be judged; the same command goes on with them")
     if judged.elsewhere:
         lines.append(f"another command judges {_some(judged.elsewhere)} at the moment")
+    lines += [f"not judged: {name}" for name in judged.refused[:_NAMES_SHOWN]]
+    if (more := len(judged.refused) - _NAMES_SHOWN) > 0:
+        lines.append(f"and {more} more are not judged for such a reason")
     lines += [f"cannot be read: {name}" for name in judged.unreadable[:_NAMES_SHOWN]]
     if (more := len(judged.unreadable) - _NAMES_SHOWN) > 0:
         lines.append(f"and {more} more cannot be read")

@@ -15,6 +15,7 @@ from geode.llm.errors import BudgetReached
 from geode.records.database import RecordError
 from geode.records.timeline import TimelineNewer
 from judges.engine import JudgeEngine
+from judges.independence import NotIndependent
 from judges.judgment import Judgment, NoValue, Unscored, judgment_key
 from judges.ledger import JudgmentLedger, LedgerInUse, is_settled
 from judges.rubric import Rubric
@@ -29,8 +30,9 @@ class Judged:
     """What came of judging some episodes.
 
     `given` are the judgments of this run, `found` counts those that were there before, `left` those that are still to
-    be given. `unreadable` are episodes whose record cannot be read, with the reason; `elsewhere` are those that another
-    command judges at the moment. `stopped` says why it ended early, empty if it did not.
+    be given. `unreadable` are episodes whose record cannot be read, `refused` those that the judge may not judge, each
+    with the reason; `elsewhere` are those that another command judges at the moment. `stopped` says why it ended early,
+    empty if it did not.
     """
 
     given: tuple[Judgment, ...]
@@ -41,6 +43,7 @@ class Judged:
     problems: tuple[str, ...]
     stopped: str
     out_of_budget: bool
+    refused: tuple[str, ...] = ()
 
     @property
     def cost_usd(self) -> float | None:
@@ -66,6 +69,7 @@ class _Run:
     told: Callable[[Judgment], None]
     ledgers: "_Ledgers"
     given: list[Judgment] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)
     found: int = 0
@@ -101,6 +105,7 @@ async def judge_subjects(
         given=tuple(run.given),
         found=run.found,
         left=len(subjects) * repetitions - run.done,
+        refused=tuple(dict.fromkeys(run.refused)),
         unreadable=tuple(dict.fromkeys(run.unreadable)),
         elsewhere=tuple(dict.fromkeys(run.elsewhere)),
         problems=tuple(run.ledgers.problems),
@@ -164,6 +169,10 @@ async def _judge(run: _Run, view: EpisodeView, ledger: JudgmentLedger, repetitio
         return
     try:
         judgment = await engine.judge(view, rubric, repetition=repetition)
+    except NotIndependent as refusal:
+        run.refused.append(f"{view.episode}: {refusal}")
+        run.done += 1
+        return
     except BudgetReached as reached:
         run.stopped, run.out_of_budget = run.stopped or str(reached), True
         return

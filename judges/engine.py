@@ -16,7 +16,8 @@ class JudgeEngine(Protocol):
 
     `judge` gives an entry for every dimension and does not raise for what happens to a single episode: a reply that
     cannot be read, a refusal, a model that is down are *unscored* with that reason. It may raise
-    `geode.llm.errors.BudgetReached` and `ConfigurationError`, before anything is sent, and `RubricRefused`.
+    `geode.llm.errors.BudgetReached` and `ConfigurationError`, before anything is sent, `RubricRefused`, and
+    `judges.independence.NotIndependent`.
     Equal `engine_id`, `question_set` and view mean that it would be asked the same.
     """
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from analysis.judge_screen import print_summary, summary_to_json
 from analysis.rejudge import Judged
 from geode.clock import ManualClock
+from judges.cascade import CascadeAccount, StageAccount
 from judges.judgment import Judgment, entry_of
 from judges.rubric import Dimension, Direction, Rubric
 from judges.rules import Rules
@@ -60,3 +61,31 @@ def test_a_program_is_told_the_same() -> None:
     [care] = body["repeats"]
     assert (care["dimension"], care["transcripts"], care["values"], care["mean"]) == ("stuck_in_loops", 1, 2, 5)
     assert round(care["spread"], 6) == round(2**0.5, 6)
+
+
+def test_a_cascade_shows_who_decided_how_much_and_what_it_saved() -> None:
+    account = CascadeAccount(
+        episodes=4,
+        stages=(
+            StageAccount(stage="rules", decided=6, scored=6, episodes=0, requests=0, cost_usd=0.0),
+            StageAccount(stage="llm", decided=2, scored=1, episodes=1, requests=2, cost_usd=0.25),
+        ),
+        cost_usd=0.25,
+        last_alone_usd=1.0,
+        rests_on=1,
+    )
+    out = io.StringIO()
+    print_summary(Console(file=out, width=160), judged(4, repeated=False), Rules(ManualClock()), RUBRIC, account)
+    text = out.getvalue()
+    assert "in all 0.2500 USD; llm alone would have cost about 1.0000 USD, by the 1 of 4 episodes" in text
+    assert [line.split()[1:5] for line in text.splitlines() if line.split()[:1] == ["llm"]] == [["2", "1", "1", "2"]]
+    body = json.loads(summary_to_json(judged(4, repeated=False), Rules(ManualClock()), RUBRIC, account))
+    assert body["cascade"]["last_alone_usd"] == 1.0
+
+
+def test_what_nobody_knows_of_a_cascade_is_not_made_up() -> None:
+    stage = StageAccount(stage="llm", decided=0, scored=0, episodes=0, requests=0, cost_usd=0.0)
+    account = CascadeAccount(episodes=1, stages=(stage,), cost_usd=0.0, last_alone_usd=None, rests_on=0)
+    out = io.StringIO()
+    print_summary(Console(file=out, width=160), judged(4, repeated=False), Rules(ManualClock()), RUBRIC, account)
+    assert "what llm alone would have cost is not known" in out.getvalue()

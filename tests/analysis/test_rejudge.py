@@ -11,6 +11,7 @@ from analysis.rejudge import Judged, judge_subjects
 from geode.canonical import content_hash
 from geode.llm.errors import BudgetReached
 from geode.records.database import RecordDamaged
+from judges.independence import NotIndependent
 from judges.judgment import Asked, Judgment, Unscored, all_unscored, entries_of
 from judges.ledger import JudgmentLedger, read_judgments
 from judges.rubric import Dimension, Direction, Rubric
@@ -138,3 +139,12 @@ def test_interrupted_it_keeps_what_it_has(tmp_path: Path) -> None:
     with pytest.raises(BaseException, match=r".*"):
         judge(of := subjects(tmp_path, 9), engine, concurrency=1)
     assert judge(of, Asking()).found == 3
+
+
+def test_what_a_judge_may_not_judge_is_told_and_kept_nowhere(tmp_path: Path) -> None:
+    """It is another judge's to say, and no judgment of this one."""
+    engine = Asking(lambda count: NotIndependent("both of the family acme") if count == 2 else None)
+    judged = judge(subjects(tmp_path, 3), engine, concurrency=1)
+    assert judged.refused == ("e1: both of the family acme",)
+    assert (len(judged.given), judged.left) == (2, 0)
+    assert [judgment.episode for judgment in read_judgments(tmp_path / "0.jsonl")] == ["e0", "e2"]

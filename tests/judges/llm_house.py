@@ -73,5 +73,5 @@ class House:
     def data(self, number: int = 0) -> str:
         """The judged text of a request, as it was sent."""
         body = self.bodies[number]
-        content = next(m for m in body.get("messages", body.get("input")) if m["role"] == "user")["content"]
+        content = next(m for m in (body.get("messages") or body["input"]) if m["role"] == "user")["content"]
         return content if isinstance(content, str) else str(content[0]["text"])
