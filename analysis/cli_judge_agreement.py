@@ -1,4 +1,4 @@
-"""`geode judge agreement` and `geode judge calibration`: how good judges are, from judgments on record."""
+"""`geode judge agreement`, `calibration` and `compare`: what judgments on record say of judges, and of variants."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +15,10 @@ _ROOT_HELP = "The state root; by default GEODE_HOME, or ~/.geode."
 
 
 def add_commands(judge: typer.Typer) -> None:
-    """Add `agreement` and `calibration` to the group `judge`."""
+    """Add `agreement`, `calibration` and `compare` to the group `judge`."""
     judge.command("agreement", epilog="Example:  geode judge agreement llm jev rules --on jev_study")(agreement)
     judge.command("calibration", epilog="Example:  geode judge calibration jev -d goal_met -o jev.png")(calibration)
+    judge.command("compare", epilog="Example:  geode judge compare jev hook_ablation --rubric task_quality")(compare)
 
 
 def agreement(
@@ -152,6 +153,53 @@ def calibration(
             typer.echo(f"geode: {problem}", err=True)
     if any(of.no_threshold and (fit or of.refused) for of in measured):
         raise typer.Exit(1)
+
+
+def compare(
+    name: str = typer.Argument(..., metavar="JUDGE", help=_JUDGE_HELP),
+    experiment: str = typer.Argument(..., metavar="EXPERIMENT", help="The experiment whose variants are compared."),
+    *,
+    rubric: str = typer.Option("task_quality", "--rubric", "-r", help=_RUBRIC_HELP),
+    dimension: list[str] = typer.Option([], "--dimension", "-d", help="Only this one."),
+    root: Path = typer.Option(None, help=_ROOT_HELP),
+    as_json: bool = typer.Option(False, "--json", help="Print every figure as JSON."),
+) -> None:
+    """Compare the variants of an experiment by what a judge says of their episodes, under the rule of the gate.
+
+    What is unscored is in no mean, is counted beside it, and makes a verdict UNDECIDED if it could change it. Exit
+    codes: 0 computed; 2 refused.
+    """
+    from analysis.judged import NothingToJudge
+    from analysis.judged_screen import judged_to_json, print_judged
+    from analysis.on_record import NoJudgments, find_all_subjects, on_record
+    from analysis.show import EpisodeNotFound
+    from analysis.terminal import open_console
+    from experiments.config_dir import config_dir
+    from experiments.gate import gate_spec
+    from experiments.judged import judged_evidence, judged_fixed
+    from experiments.store import StoreError, load_cells
+    from geode.cli.failure import fail
+    from geode.cli.state import settings_of
+    from judges.rubric import find_rubric
+
+    settings = settings_of(root)
+    try:
+        asked = find_rubric(config_dir() / "rubric", rubric)
+        cells = load_cells(settings.root, experiment)
+        record = on_record(find_all_subjects(settings.root, [experiment]), [name], asked)
+        spec, baseline = gate_spec(cells[0].experiment.ruler), cells[0].experiment.baseline
+        found = [judged_evidence(cells, baseline, record.judges[0], of.name) for of in _chosen(asked, dimension)]
+    except (NothingToJudge, EpisodeNotFound, StoreError, NoJudgments) as error:
+        fail(str(error), 2)
+    except ValueError as error:  # a rubric or a ledger that cannot be read, evidence that cannot be compared
+        fail(str(error), 2)
+    decided = [(evidence, judged_fixed(evidence, spec)) for evidence in found]
+    if as_json:
+        typer.echo(judged_to_json(name, asked, decided, record.problems))
+        return
+    print_judged(open_console(), name, asked, decided, spec.confidence)
+    for problem in record.problems:
+        typer.echo(f"geode: {problem}", err=True)
 
 
 def _chosen(rubric: "Rubric", names: list[str]) -> "tuple[Dimension, ...]":

@@ -1,4 +1,4 @@
-"""`geode judge agreement` and `calibration` as they are typed, on episodes that ran and what was judged of them."""
+"""`geode judge agreement`, `calibration` and `compare` as they are typed, on what lies beside episodes."""
 
 import json
 from collections.abc import Callable
@@ -10,10 +10,11 @@ from pydantic import JsonValue
 from analysis.judged import Subject, find_subjects
 from experiments.config_dir import config_dir
 from geode.config.paths import StateRoot
-from judges.judgment import Asked, Judgment, Value, entry_of
+from judges.judgment import Asked, Judgment, entry_of
 from judges.ledger import JudgmentLedger
 from judges.rubric import load_rubric
 from tests.done.command import Ran, geode
+from tests.doubles.cells import make_cells, make_experiment, store_cells
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +25,9 @@ GOAL, REPORT = RUBRIC.dimensions
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> StateRoot:
     """Twenty-four episodes of two families, some passed and some not, judged by three engines of the past."""
-    home = tmp_path_factory.mktemp("root")
-    tasks = "suite.tasks=[config_port,csv_totals]"
-    ended = geode(home, "run", "name=quick", tasks, "repeats=12", "tracking=none", "--root", str(home / "root"))
-    assert ended.code == 0, ended.err
-    state = StateRoot(home / "root")
+    letters = {"default": {"config_port": "PPFPPFPPPFPP", "csv_totals": "FFPFPPFPPFFP"}}
+    state = StateRoot(tmp_path_factory.mktemp("root"))
+    store_cells(state, make_cells(letters, make_experiment(letters, name="quick")))
     for number, subject in enumerate(find_subjects(state, "quick")):
         passed = bool(subject.outcome)
         judged(subject, "sure", lambda _, passed=passed: 4 if passed else 0, good=0.9 if passed else 0.2)
@@ -39,12 +38,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> StateRoot:
 
 
 def judged(
-    subject: Subject, engine: str, value: Callable[[int], int], *, good: float | None = None, repetition: int = 0
+    subject: Subject,
+    engine: str,
+    value: Callable[[int], int],
+    *,
+    good: float | None = None,
+    repetition: int = 0,
+    malformed: bool = False,
 ) -> None:
     """Write one judgment of an episode."""
     shares = None if good is None else {"0": 1 - good, "4": good}
-    entry = entry_of(GOAL, value(repetition), probabilities=shares)
-    assert isinstance(entry, Value)
+    entry = entry_of(GOAL, "C" if malformed else value(repetition), probabilities=shares)
     judgment = Judgment(
         episode=subject.name,
         view_digest="the same",
@@ -145,6 +149,30 @@ def test_a_threshold_is_fitted_stored_and_refused_for_another_model(root: StateR
     refused = ask(root, tmp_path, "calibration", "coarse", "-d", "goal_met", "--draws", "100")
     assert refused.code == 1
     assert "the served model is 'coarse-1', it was fitted for 'coarse-0'" in " ".join(refused.out.split())
+
+
+def test_variants_are_compared_by_what_a_judge_says_of_them(tmp_path: Path) -> None:
+    """One of thirty without a value could not undo it, ten could."""
+    root = StateRoot(tmp_path / "root")
+    cells = make_cells({name: {"a": "PPPPPPPPPP", "b": "PPPPPPPPPP", "c": "PPPPPPPPPP"} for name in ("base", "hook")})
+    store_cells(root, cells)
+    for cell in cells:
+        for number, subject in enumerate(find_subjects(root, f"ablation:{cell.variant.name}")):
+            hook = cell.variant.name == "hook"
+            judged(subject, "few", lambda _, hook=hook: 3 if hook else 1, malformed=number == 0)
+            judged(subject, "many", lambda _, hook=hook: 3 if hook else 1, malformed=number % 3 == 0)
+    few = ask(root, tmp_path, "compare", "few", "ablation")
+    assert few.code == 0, few.err
+    row = next(line for line in few.out.splitlines() if line.startswith("hook"))
+    assert row.split()[1:5] == ["0.750", "29", "1", "parse_failure"]
+    assert row.endswith("KEEP")
+    body = ask(root, tmp_path, "compare", "many", "ablation", "-d", "goal_met", "--json").json
+    assert first(body, "dimensions", 0, "variants", 1, "unscored") == {"parse_failure": 10}
+    verdict = first(body, "dimensions", 0, "verdicts", 0)
+    assert (first(verdict, "kind"), first(verdict, "reasons", 0, "code")) == ("UNDECIDED", "sensitive_to_invalid")
+    refused = ask(root, tmp_path, "compare", "few", "nowhere")
+    assert refused.code == 2
+    assert "nowhere" in refused.err
 
 
 @pytest.mark.parametrize(
