@@ -14,6 +14,7 @@ from geode.llm.routes import Route
 _USD_A_TOKEN: Final = 0.042e-6  # input; output is free
 _OUTPUT_TOKENS_A_QUESTION: Final = 22
 _HUNDREDTHS: Final = 100
+_HUNDREDTHS_MOVED_MAX: Final = 4
 _SYSTEM_ONE: Final = "/systemone"
 
 
@@ -39,7 +40,8 @@ class _Decisions:
     def _answers(self, request: Request, step: Step) -> dict[str, Any]:
         questions: Mapping[str, Mapping[str, Any]] = request.body["questions"]
         return {
-            name: decide(question, step.answers.get(name), request.seed + name) for name, question in questions.items()
+            name: decide(question, step.answers.get(name), request.seed + name, request.attempt)
+            for name, question in questions.items()
         }
 
 
@@ -109,24 +111,28 @@ def _wrapped(reply: HttpReply) -> HttpReply:
     return json_reply(reply.status, {"error": error})
 
 
-def decide(question: Mapping[str, Any], given: object, seed: str) -> dict[str, Any]:
+def decide(question: Mapping[str, Any], given: object, seed: str, attempt: int = 1) -> dict[str, Any]:
     """Answer one question: as given by the script, or drawn, with a clear favourite.
 
-    A probability is given for a noul; probabilities by label or level for the others. The statistics follow from the
+    The same question is not answered twice alike: what is drawn for a later `attempt` differs by a few hundredths. A
+    probability is given for a noul; probabilities by label or level for the others. The statistics follow from the
     rounded probabilities: confidence of a choice is (n·pmax - 1)/(n - 1); of a score 1 - sum(p·|i - mode|)/U with
     U = floor(n²/4)/n.
     """
     if question["type"] == "noul":
-        return {"type": "noul", "noul": round(float(given), 2) if isinstance(given, int | float) else _draw(seed, 2)[0]}
+        return {
+            "type": "noul",
+            "noul": round(float(given), 2) if isinstance(given, int | float) else _draw(seed, 2, attempt)[0],
+        }
     if question["type"] == "choice":
         labels = sorted(question["criteria"], key=lambda label: drawn("", seed, label))  # not the order that was asked
-        chances = _chances(labels, given, seed)
+        chances = _chances(labels, given, seed, attempt)
         top = max(chances.values())
         confidence = (len(labels) * top - 1) / (len(labels) - 1) if len(labels) > 1 else 1.0
         best = max(chances, key=lambda label: chances[label])
         return {"type": "choice", "choice": best, "confidence": round(confidence, 2), "probabilities": chances}
     levels = question["criteria"]
-    chances = _chances([str(at) for at in range(len(levels))], given, seed)
+    chances = _chances([str(at) for at in range(len(levels))], given, seed, attempt)
     by_level = list(chances.values())
     mode = by_level.index(max(by_level))
     most = (len(levels) ** 2 // 4) / len(levels)
@@ -140,13 +146,13 @@ def decide(question: Mapping[str, Any], given: object, seed: str) -> dict[str, A
     }
 
 
-def _chances(names: Sequence[str], given: object, seed: str) -> dict[str, float]:
+def _chances(names: Sequence[str], given: object, seed: str, attempt: int) -> dict[str, float]:
     if isinstance(given, dict):
         return {name: round(float(given.get(name, 0.0)), 2) for name in names}
-    return dict(zip(names, _draw(seed, len(names)), strict=True))
+    return dict(zip(names, _draw(seed, len(names), attempt), strict=True))
 
 
-def _draw(seed: str, count: int) -> list[float]:
+def _draw(seed: str, count: int, attempt: int) -> list[float]:
     """Return hundredths that sum to one, most of them at one place."""
     digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()
     left, shares = _HUNDREDTHS, [0] * count
@@ -156,4 +162,9 @@ def _draw(seed: str, count: int) -> list[float]:
         shares[at] += share
         left -= share
     shares[favourite] += left
+    if attempt > 1:
+        moved, to, *_ = hashlib.sha256(f"{seed}\x1f{attempt}".encode("utf-8", "surrogatepass")).digest()
+        moved = min(shares[favourite], moved % (_HUNDREDTHS_MOVED_MAX + 1))
+        shares[favourite] -= moved
+        shares[to % count] += moved
     return [share / _HUNDREDTHS for share in shares]

@@ -121,6 +121,7 @@ class Handler:
             tokens=max(1, len(raw) // _CHARS_A_TOKEN),
             id=number,
             seed=hashlib.sha256(raw).hexdigest()[:16],
+            attempt=self.log.seen(http.url.path, raw) + 1,
             script=self.player.script,
         )
         try:

@@ -49,9 +49,13 @@ class RequestLog:
         self._abandoned = 0
         self._news = threading.Condition()
 
+    def seen(self, path: str, raw: bytes) -> int:
+        """Return how many requests with this path and body were counted before."""
+        return self._seen.get(_digest(path, raw), 0)
+
     def attempt(self, path: str, raw: bytes) -> int:
         """Count one more request with this path and body, and return how many there were."""
-        digest = hashlib.sha256(path.encode() + b"\0" + raw).digest()
+        digest = _digest(path, raw)
         attempt = self._seen.pop(digest, 0) + 1
         if len(self._seen) >= _KEPT_MAX:
             del self._seen[next(iter(self._seen))]
@@ -87,6 +91,10 @@ class RequestLog:
         """Wait until there are so many requests, and abandoned streams; return whether there are."""
         with self._news:
             return self._news.wait_for(lambda: self._count >= count and self._abandoned >= abandoned, timeout=timeout_s)
+
+
+def _digest(path: str, raw: bytes) -> bytes:
+    return hashlib.sha256(path.encode() + b"\0" + raw).digest()
 
 
 def redacted(key: str) -> str:

@@ -31,7 +31,8 @@ class Request:
     """A request whose key was accepted and whose body is a JSON object.
 
     `seed` is drawn from the body: what is drawn for an answer is then the same for the same history, and new for
-    another, also after a restart.
+    another, also after a restart. `attempt` counts requests with this path and body, and matters only to wires that
+    never answer twice alike.
     """
 
     route: Route
@@ -41,6 +42,7 @@ class Request:
     tokens: int
     id: str
     seed: str
+    attempt: int
     script: Script
 
     @property

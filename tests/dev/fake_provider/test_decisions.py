@@ -208,9 +208,9 @@ def test_drawn_choices_obey_the_formulas(labels: set[str], seed: str) -> None:
     assert told == decide({"type": "choice", "criteria": dict.fromkeys(labels)}, None, seed)
 
 
-@given(count=st.integers(1, 10), seed=st.text(max_size=8))
-def test_drawn_scores_obey_the_formulas(count: int, seed: str) -> None:
-    told = decide({"type": "score", "criteria": [f"level {at}" for at in range(count)]}, None, seed)
+@given(count=st.integers(1, 10), seed=st.text(max_size=8), attempt=st.integers(1, 9))
+def test_drawn_scores_obey_the_formulas(count: int, seed: str, attempt: int) -> None:
+    told = decide({"type": "score", "criteria": [f"level {at}" for at in range(count)]}, None, seed, attempt)
     assert told["score"] == pytest.approx(sum(int(at) * p for at, p in told["probabilities"].items()), abs=0.006)
     assert 0 <= told["score"] <= count - 1
     assert 0 <= told["confidence"] <= 1
@@ -220,6 +220,17 @@ def test_drawn_scores_obey_the_formulas(count: int, seed: str) -> None:
 @given(seed=st.text(max_size=8))
 def test_drawn_nouls_are_probabilities(seed: str) -> None:
     assert 0 <= decide({"type": "noul"}, None, seed)["noul"] <= 1
+
+
+@pytest.mark.parametrize("path", [DIRECT, ROUTED])
+def test_equal_calls_are_not_answered_alike(double: FakeProvider, path: str) -> None:
+    """The real one has no seed, and its probabilities differ a little from call to call; a script's do not."""
+    told = [post(double, path, sound(path)).json()["answers"] for _ in range(20)]
+    nouls = [answers["met"]["noul"] for answers in told]
+    assert 0 < max(nouls) - min(nouls) <= 0.08
+    assert len({answers["grounding"]["score"] for answers in told}) > 1
+    double.play(Script(then=Step(answers={"met": 0.5, "mode": {"none": 1.0}, "grounding": {"1": 1.0}})))
+    assert len({post(double, path, sound(path)).text for _ in range(3)}) == 1
 
 
 def test_a_script_gives_the_answers(double: FakeProvider) -> None:
