@@ -39,11 +39,13 @@ def test_less_of_what_is_better_low_is_kept() -> None:
 def test_episodes_that_measured_nothing_have_no_value_whatever_a_judge_says() -> None:
     """A transcript that infrastructure ended is judged for what is not the agent's doing."""
     cells = make_cells({"base": {"a": "PPPPPP", "b": "PPPPPP"}, "hook": {"a": "PPPPPI", "b": "PPPPPP"}})
-    evidence = judged_evidence(cells, "base", judge_of(cells, [5], [5, 5, 5, 5, 5, 1]), "risk")
+    evidence = judged_evidence(cells, "base", judge_of(cells, [5], [5, 5, 5, 5, 5, 1, 5, 5, 5, 5, 5, 5]), "risk")
     hook = evidence.arms[1]
     assert (hook.scored, hook.invalid, hook.not_judged) == (11, 1, 0)
     (found,) = judged_fixed(evidence, GateSpec())
     assert (found.kind, found.reasons[0].code) == (VerdictKind.INVALID, ReasonCode.INVALID_SHARE)
+    assert found.difference is not None
+    assert found.difference.estimate == 0
 
 
 def test_a_dimension_that_was_not_asked_is_missing_and_decides_nothing() -> None:
