@@ -23,7 +23,7 @@ from geode.llm.chat_dialects import DIALECTS
 from geode.llm.clients import PerLoop, is_loopback
 from geode.llm.credentials import credentials
 from geode.llm.errors import Facts, ProviderError, ResponseInvalid, RouteRefused
-from geode.llm.http_errors import connection_failed, hiding, not_json, provider_error, request_id_of
+from geode.llm.http_errors import connection_failed, hiding, not_json, provider_error, request_id_of, shown_headers
 from geode.llm.routes import Route, parse_model
 from geode.llm.served import check_served, priced
 from geode.llm.spending import NOT_BILLED
@@ -181,7 +181,8 @@ class JevWire:
                 timeout_s=timeout_s if late else None,
                 usage=NOT_BILLED if never_sent else None,
             ) from None
-        return self._decision(status, headers, raw, round((time.perf_counter() - began) * 1000))
+        latency_ms = round((time.perf_counter() - began) * 1000)
+        return self._decision(status, shown_headers(headers, self._redactor), raw, latency_ms)
 
     def _decision(self, status: int, headers: Mapping[str, str], raw: bytes, latency_ms: int) -> Decision:
         if status != 200:
@@ -192,10 +193,9 @@ class JevWire:
         if body.get("error"):
             raise self._refused(status, headers, raw)
         usage = self._usage(body.get("usage"))
-        own, served = body.get("id"), body.get("model")
-        request_id = own[:_NAME_CHARS_MAX] if isinstance(own, str) and own else request_id_of(headers)
+        request_id, served = self._name(body.get("id")) or request_id_of(headers), self._name(body.get("model"))
         facts = Facts(provider=self._route.value, status=status, request_id=request_id)
-        if not isinstance(served, str) or not 0 < len(served) <= _NAME_CHARS_MAX:
+        if not served:
             raise ResponseInvalid("the reply does not say which model answered", facts, usage=usage)
         check_served(served, self._binding, facts, usage)
         return Decision(
@@ -206,6 +206,10 @@ class JevWire:
             latency_ms=latency_ms,
             reply=self._redactor.redact(raw.decode("utf-8", "replace"))[:RAW_CHARS_MAX],
         )
+
+    def _name(self, given: JsonValue) -> str:
+        """Return a name that a stranger gives: some repeat the key in it."""
+        return self._redactor.redact(given) if isinstance(given, str) and len(given) <= _NAME_CHARS_MAX else ""
 
     def _usage(self, said: JsonValue) -> Usage:
         figures = said if isinstance(said, dict) else {}

@@ -450,15 +450,20 @@ async def test_a_reply_that_does_not_come_in_time_is_not_waited_for(house: House
 
 
 async def test_no_key_is_in_a_repr_or_a_reply(house: House) -> None:
-    """PROVIDERS 10: also where the provider repeats it."""
+    """PROVIDERS 10: also where the provider repeats it, as the name of a request or of a model, too."""
     key = house.double.key(house.route)
-    wire = JevWire(bind_jev(house.model, house.environment), Redactor(needles=("other-secret",)))
-    house.play(house.reply({"done": f"{key} other-secret"}))
+    binding = replace(bind_jev(house.model, house.environment), served_as=frozenset())
+    wire = JevWire(binding, Redactor(needles=("other-secret",)))
+    reply = house.reply({"done": f"{key} other-secret"}, model=f"model {key}", id=f"id {key}")
+    house.play(reply)
     decision = await decide(house, wire)
-    assert key not in decision.reply
+    assert key not in repr((decision.reply, decision.request_id, decision.served_model))
     assert "other-secret" not in decision.reply
-    problem = await failure(house, said(house, 400, f"key {key}"))
-    assert key not in f"{problem} {problem.facts} {bind_jev(house.model, house.environment)!r}"
+    assert decision.request_id == "id [redacted]"
+    headers = {"x-request-id": key, "x-typesafe-request-id": key, "request-id": key}
+    body = json.dumps({"detail": f"key {key}", "error": {"code": 400, "message": key}})
+    problem = await failure(house, Step(failure=HttpReply(status=400, body=body, headers=headers)))
+    assert key not in f"{problem} {problem.facts} {binding!r}"
 
 
 def test_each_default_is_of_its_route() -> None:
