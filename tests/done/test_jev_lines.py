@@ -34,6 +34,7 @@ PURE: Mapping[int, tuple[str, ...]] = {
     32: (ANSWERS,),
     33: (ANSWERS,),
     35: (QUESTIONS,),
+    38: (QUESTIONS,),
 }
 """Modules that hold a line besides, where no route has a part in it."""
 

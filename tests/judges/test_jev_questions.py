@@ -1,6 +1,7 @@
 """Questions of a rubric and the state of an episode: what stands in them, how long they are, how they are spread."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from judges.engine import RubricRefused
 from judges.jev_questions import (
     LONGEST_TOKENS_MAX,
     TOTAL_TOKENS_MAX,
+    DecisionRequest,
     Noul,
     Question,
     estimated_tokens,
@@ -126,6 +128,26 @@ def test_half_a_character_does_not_reach_the_wire() -> None:
     """UTF-8 cannot hold it, and a provider would refuse the whole episode for it."""
     broken = view([Step(kind=StepKind.SAID, text="\ud800")], answer="\udfff")
     json.dumps(state_of(broken), ensure_ascii=False).encode()
+
+
+@given(st.text(max_size=200), st.sampled_from(["system", "prompt", "answer", "said", "called", "result", "tool"]))
+def test_no_text_of_an_episode_leaves_the_state(text: str, where: str) -> None:
+    """PROVIDERS 38: whatever it closes or opens, the request around it is the same (CASEBOOK A28)."""
+    plain = view(call("run", "ok"))
+    kinds = {"said": StepKind.SAID, "called": StepKind.CALLED, "result": StepKind.RESULT, "tool": StepKind.CALLED}
+    if where in kinds:
+        step = Step(kind=kinds[where], text="x" if where == "tool" else text, tool=text if where == "tool" else "x")
+        attacked = replace(plain, steps=(*plain.steps[:-1], step, plain.steps[-1]))
+    else:
+        attacked = replace(plain, **{where: text})
+    questions = questions_of(RUBRIC)
+    sent = [
+        json.loads(DecisionRequest(model="m", state=state_of(episode), questions=questions).body())
+        for episode in (plain, attacked)
+    ]
+    assert sent[0]["questions"] == sent[1]["questions"]
+    assert list(sent[0]) == list(sent[1]) == ["model", "state", "questions"]
+    assert list(sent[0]["state"]) == list(sent[1]["state"])
 
 
 PROSE = "The agent read the file, changed the port and ran the tests until all of them passed. "
