@@ -37,6 +37,8 @@ def agreement(
     Where a judge was asked several times (geode judge X --repeat 3), its noise is told apart from that of runs and
     scenarios; with a single JUDGE that is all there is to say. Exit codes: 0 computed; 2 refused.
     """
+    from rich.console import Console
+
     from analysis.agreement_screen import agreement_to_json, print_agreement, print_noise
     from analysis.importers.files import ArchiveError
     from analysis.judged import NothingToJudge
@@ -58,8 +60,10 @@ def agreement(
         asked = find_rubric(config_dir() / "rubric", rubric)
         chosen = _chosen(asked, dimension)
         record = on_record(find_all_subjects(settings.root, on), names, asked)
-        several = len(names) > 1
-        found = compare(record.judges, asked, record.families, how, only=dimension) if several else None
+        found = None
+        if len(names) > 1:
+            with Console(stderr=True).status("drawing families"):  # a minute for many episodes and dimensions
+                found = compare(record.judges, asked, record.families, how, only=dimension)
     except (NothingToJudge, EpisodeNotFound, ArchiveError, StoreError, NoJudgments) as error:
         fail(str(error), 2)
     except ValueError as error:  # a rubric or a ledger that cannot be read, judges that cannot stand side by side

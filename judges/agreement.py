@@ -27,6 +27,7 @@ _Statistic = Callable[[Floats, Floats], float]
 
 _LIMITS_SHARE = 0.95
 _CORRELATED_MIN = 3
+_ROUNDING = 1e-9
 _ANCHORS_MIN = 3
 _VALUES_MAX = 101
 _ALPHA_VALUES_MAX = 25
@@ -171,6 +172,7 @@ def _coarse(dimension: Dimension, values: Floats) -> Floats:
     if dimension.scale is not Scale.SCORE:
         _, labels = _bins(dimension)
         return np.where(np.isnan(values), np.nan, labels[_nearest(labels, np.nan_to_num(values))])
+    values = np.round(values, 9)
     if len(np.unique(values[~np.isnan(values)])) <= _ALPHA_VALUES_MAX:
         return values
     width = dimension.highest - dimension.lowest
@@ -232,14 +234,19 @@ def _why_undefined(names: tuple[str, str], first: Floats, second: Floats) -> str
     """Say why a figure of two columns can be undefined: there are too few rows, or too few values."""
     if len(first) < _CORRELATED_MIN:
         return f"{len(first)} episodes that both scored, and {_CORRELATED_MIN} are needed"
-    constant = [(name, column[0]) for name, column in zip(names, (first, second), strict=True) if not np.ptp(column)]
+    constant = [(name, column[0]) for name, column in zip(names, (first, second), strict=True) if not _varies(column)]
     if len(constant) == 2 and constant[0][1] == constant[1][1]:
         return f"both always say {constant[0][1]:g}"
     return " and ".join(f"{name} always says {value:g}" for name, value in constant)
 
 
+def _varies(column: Floats) -> bool:
+    """Whether values differ by more than floats do that were computed to be equal."""
+    return bool(np.ptp(column) > _ROUNDING * max(1.0, np.abs(column).max()))
+
+
 def _correlation(first: Floats, second: Floats, *, measure: Callable[[Floats, Floats], tuple[float, float]]) -> float:
-    if len(first) < _CORRELATED_MIN or not np.ptp(first) or not np.ptp(second):
+    if len(first) < _CORRELATED_MIN or not _varies(first) or not _varies(second):
         return float("nan")
     return float(measure(first, second)[0])
 
@@ -265,10 +272,14 @@ def _kappa(
 
     def kappa(one: Floats, other: Floats) -> float:
         # Against a judge that says one thing alone it is 0, whatever the other says.
-        if len(one) < _CORRELATED_MIN or not np.ptp(one) or not np.ptp(other):
+        if len(one) < _CORRELATED_MIN or not _varies(one) or not _varies(other):
             return float("nan")
-        codes = np.searchsorted(labels, one), np.searchsorted(labels, other)
-        return float(cohen_kappa_score(*codes, labels=np.arange(len(labels)), weights=weights))
+        # Equal pairs are given once, with their number: the library is slow by the row.
+        size = len(labels)
+        cells = np.searchsorted(labels, one) * size + np.searchsorted(labels, other)
+        cells, counts = np.unique(cells, return_counts=True)
+        pairs = np.divmod(cells, size)
+        return float(cohen_kappa_score(*pairs, labels=np.arange(size), weights=weights, sample_weight=counts))
 
     return figure(kappa, labels[_nearest(labels, first)], labels[_nearest(labels, second)])
 

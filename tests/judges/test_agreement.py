@@ -143,6 +143,7 @@ def test_values_meet_at_the_nearest_anchor() -> None:
     [
         ([1, 1, 1, 1], [1, 1, 1, 1], "both always say 1"),
         ([1, 1, 1, 1], [1, 2, 3, 4], "j0 always says 1"),
+        ([4, 4, 4.000000000000001, 4], [1, 2, 3, 4], "j0 always says 4"),
         ([1, 1, 1, 1], [2, 2, 2, 2], "j0 always says 1 and j1 always says 2"),
         ([1, 2], [2, 3], "2 episodes that both scored, and 3 are needed"),
         ([1, Unscored.ABSTAINED], [Unscored.ABSTAINED, 2], "no episode"),
