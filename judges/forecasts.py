@@ -124,12 +124,15 @@ def expected_good(dimension: Dimension, value: Value, basis: Basis, good_from: f
 
 
 def _from_probabilities(dimension: Dimension, value: Value, good_from: float) -> float | None:
-    shares = {float(name): share for name, share in (value.probabilities or {}).items()}
-    total = sum(shares.values())
-    if not total:
-        return None
-    good = sum(share for given, share in shares.items() if dimension.normalised(given) >= good_from)
-    return min(1.0, good / total)  # what an answer without a value has is in neither
+    good = total = 0.0
+    for name, share in (value.probabilities or {}).items():
+        try:
+            is_good = dimension.normalised(float(name)) >= good_from
+        except ValueError:
+            return None  # an engine of a package may write what is no value of the dimension
+        total += share
+        good += share * is_good
+    return min(1.0, good / total) if total else None  # what an answer without a value has is in neither
 
 
 def _best_basis(values: Mapping[str, Value]) -> Basis:

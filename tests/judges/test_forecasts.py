@@ -48,6 +48,12 @@ def test_a_certainty_is_about_the_side_that_the_value_is_on(value: float, certai
     assert expected_good(of(SCORE), given, Basis.CERTAINTY, 0.5) == expected
 
 
+@pytest.mark.parametrize("shares", [{"good": 1.0}, {"5": 1.0}, {"nan": 1.0}, {"0": 0.0}, {}])
+def test_probabilities_of_what_is_no_value_are_none(shares: dict[str, float]) -> None:
+    given = said(SCORE, 4, probabilities=shares)
+    assert expected_good(of(SCORE), given, Basis.PROBABILITIES, 0.5) is None
+
+
 def test_answers_are_put_beside_the_truth_and_the_others_counted() -> None:
     sure = said(SCORE, 3, probabilities={"3": 1.0})
     given = [sure, Unscored.REFUSED, said(SCORE, 3), sure, sure]
