@@ -54,7 +54,7 @@ def on_record(subjects: Sequence[Subject], names: Sequence[str], rubric: Rubric)
     A name is that of an engine, or `ENGINE@ID`, or `ENGINE@ID/QUESTIONS`, where it has several; ids may be shortened.
 
     Raises:
-        NoJudgments: if a name fits no judge, or several.
+        NoJudgments: if a name fits no judge, or several, or two names fit the same.
         LedgerNewer: if a newer version wrote a ledger.
     """
     problems: list[str] = []
@@ -73,10 +73,13 @@ def on_record(subjects: Sequence[Subject], names: Sequence[str], rubric: Rubric)
             # Lines come in the order in which they were written, and what infrastructure spoiled says nothing.
             if place not in kept or is_settled(judgment):
                 kept[place] = judgment
+    full_names = [_the_one(name, by_judge, found, rubric) for name in names]
+    if len(set(full_names)) < len(full_names):
+        raise NoJudgments(f"{' and '.join(map(repr, names))} name one judge twice; agreement is between different ones")
     return OnRecord(
         judges=tuple(
-            Judge(name=name, judgments=tuple(by_judge[_the_one(name, by_judge, found, rubric)].values()))
-            for name in names
+            Judge(name=name, judgments=tuple(by_judge[full].values()))
+            for name, full in zip(names, full_names, strict=True)
         ),
         origins={
             subject.name: Origin(scenario=subject.scenario, family=subject.family)

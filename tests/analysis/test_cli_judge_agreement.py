@@ -179,7 +179,7 @@ def test_variants_are_compared_by_what_a_judge_says_of_them(tmp_path: Path) -> N
     ("words", "said"),
     [
         (("agreement", "sure", "nobody"), "'nobody' judged nothing here under the rubric 'task_quality'"),
-        (("agreement", "sure", "sure"), "'sure' is named twice"),
+        (("agreement", "sure", "sure"), "name one judge twice"),
         (
             ("agreement", "sure", "coarse", "-d", "care"),
             "has no dimension 'care'; it has ['goal_met', 'honest_report']",

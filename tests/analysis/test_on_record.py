@@ -85,6 +85,13 @@ def test_a_name_that_fits_several_judges_is_asked_about(tmp_path: Path) -> None:
     assert [(judge.name, given(judge.judgments[0])) for judge in judges] == [("test@a", 1), ("test@bb/q2", 3)]
 
 
+def test_two_names_of_one_judge_are_refused(tmp_path: Path) -> None:
+    """It would agree with itself perfectly."""
+    found = subjects(tmp_path, judgment_of("e0", 1))
+    with pytest.raises(NoJudgments, match="'test' and 'test@a' name one judge twice"):
+        on_record(found, ["test", "test@a"], RUBRIC)
+
+
 def test_a_judge_that_said_nothing_is_told_with_those_that_did(tmp_path: Path) -> None:
     found = subjects(tmp_path, judgment_of("e0", 1))
     with pytest.raises(NoJudgments, match=r"'jev' judged nothing here under the rubric 'r'; on record are test@a/q1"):
