@@ -13,6 +13,7 @@ from rich.console import Console
 import geode
 from experiments.budget import Budget, CommandPurse
 from experiments.claims import Claims
+from experiments.completion import CompletionJudges
 from experiments.detectable import detectable
 from experiments.engine import EpisodeBench, EpisodeEngine, LocalEngine
 from experiments.forecast import forecast
@@ -219,7 +220,13 @@ class _Experiment:
             console, self.clock, reused={v.variant: v.reused for v in plan.variants}, to_run=plan.to_run
         )
         bench = EpisodeBench(
-            parts=EpisodeParts(root=self.settings.root, opener=self._opener(), clock=self.clock, account=account),
+            parts=EpisodeParts(
+                root=self.settings.root,
+                opener=self._opener(),
+                clock=self.clock,
+                account=account,
+                completion=CompletionJudges(self.settings, self.clock),
+            ),
             store=self.store,
             tasks={task.task_id: task for task in self.suite.tasks},
             claims=claims,

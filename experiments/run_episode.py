@@ -15,6 +15,7 @@ from typing import Protocol
 
 import geode
 from experiments.broken_hooks import broken_hooks
+from experiments.completion import CompletionOpener, InLoopJudge
 from experiments.episode import EpisodeRecord, RoleUsage
 from experiments.plan import EpisodeSpec
 from experiments.records import Caps
@@ -29,6 +30,7 @@ from geode.llm.binding import ModelOptions
 from geode.llm.errors import ConfigurationError
 from geode.llm.outline import Outline
 from geode.loop.turn import INFRASTRUCTURE_STOPS, TurnResult, TurnStop
+from geode.loop.verify import CompletionJudge
 from geode.records.database import RecordError
 from geode.records.purse import Account
 from geode.scaffold import LoopLimits, Scaffold
@@ -81,6 +83,7 @@ class SessionOpener(Protocol):
         caps: LoopLimits | None = None,
         environment: Environment = LOCAL,
         account: Account = NO_ACCOUNT,
+        judges: Sequence[CompletionJudge] = (),
     ) -> EpisodeSession:
         """Open a session that is recorded in `folder`, works in `workspace` and executes in `environment`.
 
@@ -100,6 +103,8 @@ class EpisodeParts:
     verifiers: VerifierRunner = field(default_factory=VerifierRunner)
     account: Account = NO_ACCOUNT
     """On whose account they spend: that of the command."""
+    completion: CompletionOpener | None = None
+    """Opens the judge of a scaffold's completion check; without it none can be run that has one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +114,7 @@ class _Attempt:
     session_id: str
     result: TurnResult | None
     problem: str = ""
+    judge: InLoopJudge | None = None
 
 
 async def run_episode(parts: EpisodeParts, spec: EpisodeSpec, task: Task, folder: Path) -> EpisodeRecord:
@@ -194,6 +200,8 @@ class _Watched:
 
 async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace: Path, folder: Path) -> _Attempt:
     session_id, environment = "", _Watched(task.environment)
+    account = parts.account.model_copy(update={"episode_key": spec.episode_key})
+    judge = _completion_judge(parts, spec, account, folder)
     try:
         copy_fixtures(task, workspace)
         session = parts.opener.create_session(
@@ -207,7 +215,8 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
             options=spec.options.get(Role.TARGET, NO_OPTIONS),
             caps=_as_limits(spec.caps),
             environment=environment,
-            account=parts.account.model_copy(update={"episode_key": spec.episode_key}),
+            account=account,
+            judges=() if judge is None else (judge,),
         )
         session_id = session.session_id
         try:
@@ -231,9 +240,21 @@ async def _attempt(parts: EpisodeParts, spec: EpisodeSpec, task: Task, workspace
         raise _disk_failure(result.detail, folder)
     if result.stop is TurnStop.BUDGET_REACHED:
         raise OutOfMoney(result.detail)
-    if result.stop in INFRASTRUCTURE_STOPS:
-        return _Attempt(session_id=session_id, result=result, problem=f"{result.stop}: {result.detail}")
-    return _Attempt(session_id=session_id, result=result)
+    if judge is not None and judge.out_of_money:
+        raise OutOfMoney(judge.out_of_money)
+    problem = f"{result.stop}: {result.detail}" if result.stop in INFRASTRUCTURE_STOPS else ""
+    if not problem and judge is not None and judge.down:
+        # An agent that was told nothing of its work, because the judge could not be asked, is not the one under test.
+        problem = f"its completion judge was down: {judge.down}"
+    return _Attempt(session_id=session_id, result=result, problem=problem, judge=judge)
+
+
+def _completion_judge(parts: EpisodeParts, spec: EpisodeSpec, account: Account, folder: Path) -> InLoopJudge | None:
+    if spec.scaffold.completion is None:
+        return None
+    if parts.completion is None:
+        raise ConfigurationError("the scaffold has a completion check, and nobody here can open its judge")
+    return parts.completion(spec, account.model_copy(update={"role": Role.JUDGE.value}), folder)
 
 
 def _raise_if_of_the_disk(error: BaseException, workspace: Path) -> None:
@@ -296,7 +317,7 @@ def _record(
         refused_calls=result.refused_calls if result else 0,
         repairs_used=result.repairs_used if result else 0,
         broken_hooks=broken,
-        usage={Role.TARGET.value: _role_usage(result)} if result else {},
+        usage=_usage(attempt),
         simulated=result.simulated if result else any(m.startswith("simulated/") for m in spec.roles.values()),
         session_id=attempt.session_id,
         started_at=started_at,
@@ -306,6 +327,12 @@ def _record(
         geode_version=geode.__version__,
         python_version=platform.python_version(),
     )
+
+
+def _usage(attempt: _Attempt) -> dict[str, RoleUsage]:
+    usage = {Role.TARGET.value: _role_usage(attempt.result)} if attempt.result else {}
+    judged = attempt.judge.usage() if attempt.judge is not None else RoleUsage()
+    return usage if judged == RoleUsage() else {**usage, Role.JUDGE.value: judged}
 
 
 def _role_usage(result: TurnResult) -> RoleUsage:

@@ -12,12 +12,15 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from experiments.completion_choice import CompletionChoice, completion_check
 from experiments.overrides import nearest
 from experiments.records import Caps, VariantName
 from experiments.roles import MODEL_FORM, Roles
 from geode.llm.binding import ModelOptions
+from geode.llm.errors import ConfigurationError
 from geode.loop.prompt import read_rules_folder, read_sections
 from geode.scaffold import (
+    CompletionCheck,
     HookChoice,
     LoopLimits,
     Name,
@@ -149,6 +152,7 @@ class ConfigTree(_Node):
     prompt: PromptTree = PromptTree()
     hooks: dict[Name, dict[str, JsonValue] | None] = {}
     repair: RepairBudget = RepairBudget()
+    completion: CompletionChoice = CompletionChoice()
     tools: dict[Name, ToolEntry | None]
     sub_agents: dict[Name, SubAgentEntry | None] = {}
     limits: LoopLimits = LoopLimits()
@@ -275,6 +279,7 @@ def _scaffold(config: ConfigTree, roots: Sequence[Path]) -> Scaffold:
         ),
         decomposition=config.scaffold.decomposition,
         repair=config.repair,
+        completion=_completion(config),
         sub_agents=tuple(
             SubAgentContract(name=name, tools=entry.tools, limits=entry.limits)
             for name, entry in config.sub_agents.items()
@@ -282,6 +287,14 @@ def _scaffold(config: ConfigTree, roots: Sequence[Path]) -> Scaffold:
         ),
         limits=config.limits,
     )
+
+
+def _completion(config: ConfigTree) -> CompletionCheck | None:
+    judge = config.role.judge
+    try:
+        return completion_check(config.completion, None if judge is None else judge.model)
+    except (ValueError, ConfigurationError) as error:
+        raise InvalidSpec([Problem(path="completion", text=str(error))]) from error
 
 
 def _read_prompt(

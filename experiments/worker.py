@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 
 from experiments.claims import Claims
+from experiments.completion import CompletionJudges
 from experiments.engine import Ending, EpisodeBench
 from experiments.manifest import Manifest
 from experiments.plan import EpisodeSpec, PlannedEpisode
@@ -127,7 +128,11 @@ def open_worker(spec: WorkerSpec) -> Opened:
         return Opened(pid=os.getpid(), problem=str(error))
     bench = EpisodeBench(
         parts=EpisodeParts(
-            root=settings.root, opener=SharedServices(settings, clock), clock=clock, account=spec.account
+            root=settings.root,
+            opener=SharedServices(settings, clock),
+            clock=clock,
+            account=spec.account,
+            completion=CompletionJudges(settings, clock),
         ),
         store=EpisodeStore(settings.root, clock, Redactor.of_environment(dict(settings.environment))),
         tasks={task.task_id: task for task in suite.tasks},

@@ -95,6 +95,20 @@ class SubAgentContract(_Part):
     limits: LoopLimits = LoopLimits()
 
 
+class CompletionCheck(_Part):
+    """The judge that an answer has to pass besides the rules, before a turn may end.
+
+    `engine` is configured by `options`; `rubric` is the content of the rubric that it judges by. An answer passes if
+    each dimension has at least the share `pass_at` of its range, 1 being the good end. The model is that of the role
+    judge, if the engine asks one.
+    """
+
+    engine: Name
+    options: dict[str, JsonValue] = {}
+    rubric: dict[str, JsonValue]
+    pass_at: Annotated[float, Field(gt=0, le=1)]
+
+
 class Scaffold(_Part):
     """A target scaffold. Two scaffolds with the same content have the same `scaffold_id`."""
 
@@ -106,6 +120,7 @@ class Scaffold(_Part):
     skills: tuple[Skill, ...] = ()
     sub_agents: tuple[SubAgentContract, ...] = ()
     limits: LoopLimits = LoopLimits()
+    completion: Annotated[CompletionCheck | None, Field(exclude_if=lambda check: check is None)] = None
 
     @model_validator(mode="after")
     def _hooks_are_unique(self) -> Self:

@@ -115,7 +115,7 @@ class CascadeChoice(_Choice):
     @property
     def allow_same_family(self) -> bool:
         """Whether the guard is lifted for any stage."""
-        return any(map(_lifts_guard, self.stages.values()))
+        return any(map(lifts_guard, self.stages.values()))
 
 
 class PanelChoice(_Choice):
@@ -135,7 +135,7 @@ class PanelChoice(_Choice):
     @property
     def allow_same_family(self) -> bool:
         """Whether the guard is lifted for any member."""
-        return any(map(_lifts_guard, self.members.values()))
+        return any(map(lifts_guard, self.members.values()))
 
 
 PartChoice = Annotated[
@@ -252,10 +252,11 @@ def open_engine(choice: EngineChoice, parts: EngineParts) -> JudgeEngine:
         JudgeConfigError, RubricRefused, ConfigurationError: if it cannot be used as configured; nothing was asked.
     """
     engine = _open(choice, parts)
-    return Independent(engine, allow_same_family=_lifts_guard(choice)) if engine.models else engine
+    return Independent(engine, allow_same_family=lifts_guard(choice)) if engine.models else engine
 
 
-def _lifts_guard(choice: EngineChoice) -> bool:
+def lifts_guard(choice: EngineChoice) -> bool:
+    """Return whether an engine may judge models of its own family."""
     match choice:
         case RulesChoice() | RecordedChoice() | JevChoice():
             return False

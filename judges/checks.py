@@ -115,6 +115,13 @@ def unsupported_claims(view: EpisodeView) -> Finding | None:
     )
 
 
+def false_claims(view: EpisodeView) -> Finding | None:
+    """Give `unsupported_claims`, and nothing wrong where the agent says something and claims nothing."""
+    if not view.answer and not any(step.kind is StepKind.SAID for step in view.steps):
+        return None
+    return unsupported_claims(view) or Finding(severity=0.0, reason="the agent claims nothing that could be false")
+
+
 def tool_use(view: EpisodeView) -> Finding | None:
     """Give the worse of `tool_errors` and `unsupported_claims`: a result that no tool gave is no use of tools."""
     found = [finding for check in (tool_errors, unsupported_claims) if (finding := check(view)) is not None]
@@ -138,6 +145,7 @@ CHECKS: Mapping[str, Check] = MappingProxyType(
         "duplicate_calls": duplicate_calls,
         "loops": loops,
         "unsupported_claims": unsupported_claims,
+        "false_claims": false_claims,
         "tool_use": tool_use,
         "budget_use": budget_use,
     }

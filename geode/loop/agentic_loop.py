@@ -490,6 +490,7 @@ class AgenticLoop:
                 for receipt in uncertain
                 if receipt.key.round >= self._progress.turn_first_round
             ),
+            messages=tuple(self._conversation.messages),
         )
 
     # What the phases share -------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from geode.llm.messages import Message
 from geode.redaction import clean_text
 
 
@@ -32,11 +33,15 @@ class CompletionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionView:
-    """What a check sees: what was asked, what was answered, and which effects nobody knows the end of."""
+    """What a check sees: what was asked, what was answered, and which effects nobody knows the end of.
+
+    `prompt` is shortened; `messages` is the whole conversation, the answer included.
+    """
 
     prompt: str
     answer: str
     uncertain_effects: tuple[str, ...]
+    messages: tuple[Message, ...] = ()
 
 
 class CompletionJudge(Protocol):

@@ -10,6 +10,7 @@ from geode.llm.binding import ModelOptions
 from geode.llm.outline import Outline
 from geode.llm.usage import Usage
 from geode.loop.turn import TurnResult, TurnStop
+from geode.loop.verify import CompletionJudge
 from geode.records.purse import Account
 from geode.scaffold import LoopLimits, Scaffold
 from geode.serve.session_spec import NO_ACCOUNT, NO_OPTIONS
@@ -43,6 +44,7 @@ class ScriptedOpener:
         caps: LoopLimits | None = None,
         environment: Environment = LOCAL,
         account: Account = NO_ACCOUNT,
+        judges: Sequence[CompletionJudge] = (),
     ) -> "ScriptedSession":
         self.opened.append(
             {
@@ -57,6 +59,7 @@ class ScriptedOpener:
                 "caps": caps,
                 "environment": environment,
                 "account": account,
+                "judges": judges,
             }
         )
         self.most_open = max(self.most_open, len(self.opened) - self.closed)
