@@ -5,6 +5,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from statistics import median
 from typing import Self
 
 from pydantic import JsonValue
@@ -75,7 +76,9 @@ def print_summary(
         console.print(table)
     models = ", ".join(dict.fromkeys(judgment.served_model for judgment in judged.given if judgment.served_model))
     by = f"{engine.name} ({printable(models)})" if models else engine.name
-    spent = f", {judged.requests} requests, {shown_usd(judged.cost_usd)}" if judged.requests else ""
+    spent = ""
+    if waited_ms := [asked.latency_ms for judgment in judged.given for asked in judgment.asked if asked.model]:
+        spent = f", {judged.requests} requests, {shown_usd(judged.cost_usd)}, {median(waited_ms):.0f} ms each (median)"
     console.print(
         f"{len(judged.given)} judgments by {by} under {rubric.name}, {judged.found} were there before{spent}",
         soft_wrap=True,
