@@ -224,7 +224,8 @@ class _Reply:
         match event["type"]:
             case "message_start":
                 self._model = event["message"]["model"]
-                self._count(event["message"]["usage"])
+                # Its output is what was written by then. Nobody knows what a message cost that is cut after that.
+                self._count({**event["message"]["usage"], "output_tokens": None})
             case "content_block_start":
                 block = self._content[event["index"]] = dict(event["content_block"])
                 if block["type"] == "tool_use":

@@ -346,6 +346,21 @@ async def test_usage_counts_each_token_once_and_keeps_what_was_not_said_unknown(
     assert (poor.usage.cache_write_tokens, poor.usage.cache_read_tokens, poor.usage.reasoning_tokens) == (None,) * 3
 
 
+async def test_nobody_knows_what_a_message_cost_that_was_cut(double: FakeProvider) -> None:
+    """PROVIDERS 7, 23: where a message begins it names a token or two of output, and all that came after is billed."""
+    start, block, stop, delta, _ = message(TEXT)
+    adapter = opened(double, events(start, block, stop), events(start, block, stop, delta))
+
+    with pytest.raises(errors.StreamCut) as early:
+        await adapter.acomplete(snapshot())
+    with pytest.raises(errors.StreamCut) as late:
+        await adapter.acomplete(snapshot())
+
+    assert early.value.usage == Usage(uncached_input_tokens=10)
+    assert late.value.usage is not None
+    assert late.value.usage.cost_usd == (10 * 4 + 5 * 20) / 1e6
+
+
 async def test_without_prices_the_cost_is_unknown(double: FakeProvider) -> None:
     """PROVIDERS 23."""
     response = await opened(double, Step(text="Hello.", figures=Figures(input_tokens=5)), prices=None).acomplete(
