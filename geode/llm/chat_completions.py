@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from geode.llm.binding import Binding
 from geode.llm.chat_dialects import DIALECTS, Dialect
 from geode.llm.chat_reply import ChatReply
-from geode.llm.clients import PerLoop, is_loopback, tls
+from geode.llm.clients import PerLoop, bounded, is_loopback, tls
 from geode.llm.errors import ProviderError
 from geode.llm.http_errors import hiding
 from geode.llm.messages import (
@@ -111,7 +111,9 @@ def _client(binding: Binding) -> "openai.AsyncOpenAI":
         base_url=binding.base_url,
         timeout=openai.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
         max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(binding.base_url), verify=tls()),
+        http_client=openai.DefaultAsyncHttpxClient(
+            trust_env=not is_loopback(binding.base_url), verify=tls(), event_hooks={"response": [bounded]}
+        ),
     )
 
 

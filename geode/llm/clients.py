@@ -4,11 +4,18 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable
 from functools import cache
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, finalize, ref
 
+if TYPE_CHECKING:
+    import httpx2
+
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class ReplyLengthError(Exception):
+    """A reply that is longer than any that somebody can want; it is read no further."""
 
 
 class Closable(Protocol):
@@ -70,3 +77,10 @@ def tls() -> ssl.SSLContext:
     import httpx2  # noqa: PLC0415  (a tenth of a second that only a call may cost)
 
     return httpx2.create_ssl_context()
+
+
+async def bounded(response: "httpx2.Response") -> None:
+    """Bound the length of a reply whose body is still to come. It is a hook of a client for its responses."""
+    from geode.llm.bounded import bound  # noqa: PLC0415  (loads a library that only a call may cost)
+
+    bound(response)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from geode.llm.binding import Binding
-from geode.llm.clients import PerLoop, is_loopback, tls
+from geode.llm.clients import PerLoop, bounded, is_loopback, tls
 from geode.llm.errors import ConfigurationError, Facts, UnknownStop
 from geode.llm.http_errors import hiding, provider_error, request_id_of
 from geode.llm.messages import (
@@ -121,7 +121,9 @@ class OpenAIResponses:
             base_url=binding.base_url,
             timeout=openai.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
             max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(trust_env=not is_loopback(binding.base_url), verify=tls()),
+            http_client=openai.DefaultAsyncHttpxClient(
+                trust_env=not is_loopback(binding.base_url), verify=tls(), event_hooks={"response": [bounded]}
+            ),
         )
 
 

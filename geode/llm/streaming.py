@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 
+from geode.llm.clients import ReplyLengthError
 from geode.llm.errors import Facts, ProviderError, ResponseInvalid
 from geode.llm.http_errors import connection_failed, not_json, provider_error, request_id_of, shown_headers, stream_cut
 from geode.llm.messages import Delta
@@ -145,6 +146,9 @@ class Endpoint:
                         break
         except ProviderError:
             raise
+        except ReplyLengthError as problem:
+            if not reply.ended:
+                raise self._invalid(f"{problem}; check the base URL of the route", reply) from None
         # The SDKs' errors, whose texts may repeat the key, are not kept as the cause of ours.
         except raised as problem:
             if not reply.ended:
@@ -217,5 +221,6 @@ class Endpoint:
         )
 
     def _invalid(self, text: str, reply: Reply) -> ResponseInvalid:
-        facts = Facts(provider=self.route.value, status=200, request_id=request_id_of(reply.headers))
+        status = 200 if reply.headers else None  # the body of an error may be what is invalid
+        facts = Facts(provider=self.route.value, status=status, request_id=request_id_of(reply.headers))
         return ResponseInvalid(self.redactor.redact(text), facts, usage=reply.usage())

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from geode.dev.fake_provider.script import Call, Cut, Failure, Step, StreamError
+from geode.dev.fake_provider.script import Call, Cut, Failure, HttpReply, Step, StreamError
 from geode.events import AttemptFailed, ContextCompacted
 from geode.llm.messages import DeltaKind
 from geode.llm.retry import RetryPolicy
@@ -226,3 +226,25 @@ async def test_a_session_is_taken_up_from_its_checkpoint_with_one_result_for_eac
     assert "cancelled" in answers[-1][1].lower()
     assert len(world.effects) == count - 1, "nothing is done twice"
     assert result.stop is not TurnStop.MODEL_FAILED
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body"),
+    [
+        (200, "text/html", "<p>x</p>" * 1_100_000),
+        (400, "text/html", "<p>x</p>" * 1_100_000),
+        (200, "text/event-stream", "data: " + "x" * 8_800_000),
+    ],
+    ids=["page", "error", "event"],
+)
+async def test_a_reply_without_end_is_no_answer_and_is_not_asked_for_again(
+    house: House, status: int, kind: str, body: str
+) -> None:
+    """PROVIDERS 4: a proxy that sends and sends must not fill our memory, and would do so again."""
+    house.play(Step(failure=HttpReply(status=status, body=body, content_type=kind)), Step(text="Not asked."))
+
+    result = await house.open().loop.arun("Answer.")
+
+    assert result.stop is TurnStop.MODEL_FAILED
+    assert "longer than 8,000,000 bytes; check the base URL of the route" in result.detail
+    assert len(house.bodies) == 1
