@@ -138,11 +138,7 @@ class Endpoint:
                 async for event in stream:
                     self._take(reply, event)
                     if reply.ended:
-                        # The rest may tell of usage, and is read so that the connection can be used again.
-                        with suppress(TimeoutError):
-                            async with asyncio.timeout(_DRAIN_S):
-                                async for late in stream:
-                                    self._take(reply, late)
+                        await self._drain(stream, reply)
                         break
         except ProviderError:
             raise
@@ -158,6 +154,16 @@ class Endpoint:
                 raise self._invalid(f"an event is no JSON ({problem})", reply) from None
         if not reply.ended:
             raise stream_cut(self.route, reply.headers, reply.last_event, reply.usage())
+
+    async def _drain(self, stream: EventStream, reply: Reply) -> None:
+        """Read what comes behind an answer that is whole: it may tell of usage, and the connection can be used again.
+
+        Nothing that is wrong with it takes anything from the answer.
+        """
+        with suppress(TimeoutError, ProviderError):
+            async with asyncio.timeout(_DRAIN_S):
+                async for late in stream:
+                    self._take(reply, late)
 
     def _take(self, reply: Reply, event: object) -> None:
         if not isinstance(event, Mapping):

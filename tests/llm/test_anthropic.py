@@ -485,6 +485,23 @@ async def test_a_reply_that_is_no_stream_is_none(double: FakeProvider, body: str
     assert not raised.value.retryable
 
 
+@pytest.mark.parametrize(
+    "late",
+    [
+        {"type": "message_delta"},
+        {"type": "content_block_delta"},
+        {"type": "error", "error": {"type": "overloaded_error"}},
+    ],
+)
+async def test_what_is_wrong_behind_the_last_event_takes_nothing_from_the_answer(
+    double: FakeProvider, late: Mapping[str, Any]
+) -> None:
+    """PROVIDERS 4, 25: it was billed, and asking again would be billed again."""
+    response = await opened(double, events(*message(TEXT), late)).acomplete(snapshot())
+
+    assert response.blocks == (TextBlock(text="Hello."),)
+
+
 async def test_events_that_are_no_json_are_no_response(double: FakeProvider) -> None:
     """PROVIDERS 4."""
     reply = HttpReply(status=200, body="event: message_start\ndata: {broken\n\n", content_type="text/event-stream")
