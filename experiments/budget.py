@@ -144,7 +144,7 @@ class Budget:
             return Amount(calls=calls)
         if unpriced := unpriced_models(record):
             self._unpriced = unpriced[0]
-        if unpriced or calls > answered:
+        if unpriced or calls > answered or record.known_cost_usd is None:
             # A call without an answer may be billed all the same.
             return Amount(cost_usd=max(held.cost_usd, _money(record.cost_usd)), calls=calls)
         return Amount(cost_usd=_money(record.cost_usd), calls=calls)
@@ -227,11 +227,14 @@ def _cannot_start(key: str, cap: float, worst: str, needed: int | Decimal, limit
 
 
 def unpriced_models(record: EpisodeRecord) -> tuple[str, ...]:
-    """Return the models of an episode of whose calls nobody knows the cost."""
+    """Return the models of an episode whose price nobody knows: not one of their calls has a cost.
+
+    A model with a price can have calls of unknown cost, too: a request that was lost may be billed.
+    """
     return tuple(
         record.roles.get(role, role)
         for role, usage in record.usage.items()
-        if usage.unpriced_calls or (usage.calls and not usage.cost_usd and is_billed(record.roles.get(role, role)))
+        if not usage.cost_usd and (usage.unpriced_calls or (usage.calls and is_billed(record.roles.get(role, role))))
     )
 
 

@@ -52,8 +52,8 @@ class Usage:
 class Attempt:
     """A request that gave no response, and that another one followed.
 
-    `usage` is what it was billed for, as far as that is known; None where it is not. `status` is the HTTP status, None
-    where no reply came.
+    `usage` is what it was billed for, with figures of 0 if nothing; None where nobody knows. `status` is the HTTP
+    status, None where no reply came.
     """
 
     error: str

@@ -34,7 +34,7 @@ from geode.llm.messages import (
     StopReason,
     TextBlock,
 )
-from geode.llm.usage import Attempt
+from geode.llm.usage import Attempt, Usage
 from geode.loop.answer import as_message, cleaned, fault_of
 from geode.loop.conversation import (
     CHARS_PER_TOKEN,
@@ -316,10 +316,9 @@ class AgenticLoop:
         return response
 
     def _count_attempts(self, attempts: Sequence[Attempt]) -> None:
-        """Count what requests without a response were billed for, as far as anybody knows."""
+        """Count what requests without a response were billed for, or that nobody knows it."""
         for attempt in attempts:
-            if attempt.usage is not None:
-                self._progress.count(attempt.usage)
+            self._progress.count(attempt.usage or Usage())
         for event in attempts_failed(self._progress, attempts):
             self._parts.observers.emit(event)
 

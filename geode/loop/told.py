@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from geode.events import AttemptFailed, ModelCalled, preview
 from geode.llm.errors import BudgetReached, ProviderError
 from geode.llm.messages import ModelResponse, TextBlock
+from geode.llm.spending import billed_for
 from geode.llm.usage import Attempt
 from geode.records.checkpoint import Progress
 
@@ -54,5 +55,7 @@ def attempts_of(error: Exception) -> tuple[Attempt, ...]:
     if not isinstance(error, ProviderError):
         return ()
     facts = error.facts
-    last = Attempt(error=type(error).__name__, status=facts.status, request_id=facts.request_id, usage=error.usage)
+    last = Attempt(
+        error=type(error).__name__, status=facts.status, request_id=facts.request_id, usage=billed_for(error)
+    )
     return (*error.attempts, last)

@@ -26,6 +26,7 @@ from geode.llm.messages import (
     ToolResult,
     ToolUse,
 )
+from geode.llm.spending import NOT_BILLED
 from geode.llm.usage import Attempt, Usage
 from geode.loop.turn import INFRASTRUCTURE_STOPS, TurnStop
 from geode.records.timeline import read_timeline
@@ -397,16 +398,17 @@ async def test_what_was_spent_before_a_budget_was_reached_is_counted(opened: Ses
 async def test_what_failed_requests_cost_is_counted_once(opened: SessionOpener) -> None:
     """PROVIDERS 25: what was billed and gave nothing is spent all the same, and what nobody knows is said so."""
     attempts = (
-        Attempt(error="Overloaded", status=529),
+        Attempt(error="Overloaded", status=529, usage=NOT_BILLED),
+        Attempt(error="ConnectionFailed"),
         Attempt(error="StreamCut", status=200, usage=Usage(output_tokens=4, cost_usd=0.004)),
         Attempt(error="StreamCut", status=200, usage=Usage(output_tokens=4)),
     )
     answer = replace(reply(TextBlock(text="done")), attempts=attempts)
     bench, _ = opened([answer])
     result = await bench.loop.arun("go")
-    assert (result.usage.output_tokens, result.cost_usd_known, result.unpriced_calls) == (9, 0.004, 2)
+    assert (result.usage.output_tokens, result.cost_usd_known, result.unpriced_calls) == (9, 0.004, 3)
     assert result.usage.cost_usd is None
-    assert [event.status for event in bench.events if isinstance(event, AttemptFailed)] == [529, 200, 200]
+    assert [event.status for event in bench.events if isinstance(event, AttemptFailed)] == [529, None, 200, 200]
 
 
 async def test_an_error_that_echoes_a_header_is_redacted(opened: SessionOpener) -> None:
