@@ -17,7 +17,7 @@ from typing import Any
 import geode.cli.approve
 import geode.executor.approval
 import geode.executor.rulings
-import geode.serve.services
+import geode.serve.session_spec
 import geode.tools.files
 import geode.tools.git
 import geode.tools.mcp.names
@@ -189,7 +189,7 @@ HOLES: Mapping[str, Hole] = {
         attacks=("A19",),
     ),
     "a sub-agent's contract": Hole(
-        instead=((geode.serve.services, "child_scaffold", _as_its_parent),),
+        instead=((geode.serve.session_spec, "child_scaffold", _as_its_parent),),
         attacks=("A24",),
     ),
     "letters on the screen": Hole(
