@@ -12,6 +12,7 @@ from rich.text import Text
 
 from analysis.terminal import open_table, printable
 from judges.agreement import Agreement, DimensionAgreement, Level, PairAgreement
+from judges.expense import Expense
 from judges.ratings import Scored
 from judges.resampling import FAMILIES_FEW, Estimate, Figure, NotEstimated
 from judges.variance import Variance
@@ -64,12 +65,28 @@ def print_noise(console: Console, noise: Sequence[Variance], confidence: float) 
         console.print(f"{_NONE} {', '.join(dict.fromkeys(names))}: {why}", style="dim", soft_wrap=True, markup=False)
 
 
-def agreement_to_json(found: Agreement | None, noise: Sequence[Variance], problems: Iterable[str]) -> str:
+def print_expenses(console: Console, taken: Sequence[Expense]) -> None:
+    """Print what each judge took: requests, money and time."""
+    table = open_table("judge", "judgments", "unscored", "requests", "cost USD", "USD per 1,000", "median s")
+    for of in taken:
+        unscored = f"{of.unscored / of.entries:.0%}" if of.entries else _NONE
+        cost = f"{of.cost_usd:.4f}" + (f" and {of.unpriced} unknown" if of.unpriced else "")
+        rate = _NONE if of.usd_per_1000 is None else f"{of.usd_per_1000:.2f}"
+        took = _NONE if of.latency_ms is None else f"{of.latency_ms / 1_000:.2f}"
+        table.add_row(printable(of.judge), str(of.judgments), unscored, str(of.requests), cost, rate, took)
+    console.print()
+    console.print(table)
+
+
+def agreement_to_json(
+    found: Agreement | None, noise: Sequence[Variance], taken: Sequence[Expense], problems: Iterable[str]
+) -> str:
     """Return the whole as JSON text: each figure with its interval, or with the reason for which there is none."""
     body: dict[str, JsonValue] = {
         "schema": SCHEMA,
         "agreement": asdict(found) if found else None,
         "noise": [asdict(of) for of in noise],
+        "expenses": [asdict(of) for of in taken],
         "problems": list(problems),
     }
     return json.dumps(body, ensure_ascii=False, indent=1, allow_nan=False)

@@ -32,14 +32,14 @@ def agreement(
     root: Path = typer.Option(None, help=_ROOT_HELP),
     as_json: bool = typer.Option(False, "--json", help="Print every figure as JSON."),
 ) -> None:
-    """Say how far judges agree on the same transcripts, and how far each agrees with itself.
+    """Say how far judges agree on the same transcripts, what each took, and how far each agrees with itself.
 
     Where a judge was asked several times (geode judge X --repeat 3), its noise is told apart from that of runs and
     scenarios; with a single JUDGE that is all there is to say. Exit codes: 0 computed; 2 refused.
     """
     from rich.console import Console
 
-    from analysis.agreement_screen import agreement_to_json, print_agreement, print_noise
+    from analysis.agreement_screen import agreement_to_json, print_agreement, print_expenses, print_noise
     from analysis.importers.files import ArchiveError
     from analysis.judged import NothingToJudge
     from analysis.on_record import NoJudgments, find_all_subjects, on_record
@@ -50,6 +50,7 @@ def agreement(
     from geode.cli.failure import fail
     from geode.cli.state import settings_of
     from judges.agreement import agreement as compare
+    from judges.expense import expenses
     from judges.resampling import Resampling
     from judges.rubric import find_rubric
     from judges.variance import Variance, variance_components
@@ -76,11 +77,12 @@ def agreement(
         if isinstance(of := variance_components(judge, each.name, record.origins, how), Variance)
     ]
     if as_json:
-        typer.echo(agreement_to_json(found, noise, record.problems))
+        typer.echo(agreement_to_json(found, noise, expenses(record.judges), record.problems))
         return
     console = open_console()
     if found is not None:
         print_agreement(console, found, confusion=bool(dimension))
+        print_expenses(console, expenses(record.judges))
     if noise:
         print_noise(console, noise, confidence)
     elif found is None:
