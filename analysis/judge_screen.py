@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import median
@@ -74,10 +74,11 @@ def print_summary(
                 reasons.get(dimension.name, "0"),
             )
         console.print(table)
-    models = ", ".join(dict.fromkeys(judgment.served_model for judgment in judged.given if judgment.served_model))
+    sent = [asked for judgment in judged.given for asked in judgment.asked]
+    models = ", ".join(dict.fromkeys(asked.served_model for asked in sent if asked.served_model))
     by = f"{engine.name} ({printable(models)})" if models else engine.name
     spent = ""
-    if waited_ms := [asked.latency_ms for judgment in judged.given for asked in judgment.asked if asked.model]:
+    if waited_ms := [asked.latency_ms for asked in sent if asked.model]:
         spent = f", {judged.requests} requests, {shown_usd(judged.cost_usd)}, {median(waited_ms):.0f} ms each (median)"
     console.print(
         f"{len(judged.given)} judgments by {by} under {rubric.name}, {judged.found} were there before{spent}",
@@ -139,7 +140,7 @@ def _reasons(judged: Judged) -> dict[str, str]:
 
 
 def _troubles(judged: Judged) -> Sequence[str]:
-    lines = []
+    lines = list(_failures(judged))
     if judged.stopped:
         lines.append(f"stopped: {judged.stopped}")
     if judged.left:
@@ -153,6 +154,16 @@ def _troubles(judged: Judged) -> Sequence[str]:
     if (more := len(judged.unreadable) - _NAMES_SHOWN) > 0:
         lines.append(f"and {more} more cannot be read")
     return [*lines, *judged.problems[:_NAMES_SHOWN]]
+
+
+def _failures(judged: Judged) -> Sequence[str]:
+    """Tell of requests that failed, each reason once: `infrastructure` alone does not say what is to be mended."""
+    why = Counter(asked.failed for judgment in judged.given for asked in judgment.asked if asked.failed)
+    lines = [
+        f"{count} request{'s' if count > 1 else ''} failed: {reason}" for reason, count in why.most_common(_NAMES_SHOWN)
+    ]
+    more = why.total() - sum(count for _, count in why.most_common(_NAMES_SHOWN))
+    return [*lines, f"and {more} more failed for other reasons"] if more else lines
 
 
 def _some(names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from analysis.judge_screen import print_summary, summary_to_json
 from analysis.rejudge import Judged
 from geode.clock import ManualClock
 from judges.cascade import CascadeAccount, StageAccount
-from judges.judgment import Judgment, entry_of
+from judges.judgment import Asked, Judgment, Unscored, all_unscored, entry_of
 from judges.rubric import Dimension, Direction, Rubric
 from judges.rules import Rules
 
@@ -17,8 +17,8 @@ CARE = Dimension(name="stuck_in_loops", question="?", direction=Direction.LOWER)
 RUBRIC = Rubric(name="one", dimensions=(CARE,))
 
 
-def judged(*values: float, repeated: bool) -> Judged:
-    given = tuple(
+def judgments(*values: float, repeated: bool = False) -> tuple[Judgment, ...]:
+    return tuple(
         Judgment(
             episode="e" if repeated else f"e{n}",
             view_digest="d",
@@ -32,6 +32,13 @@ def judged(*values: float, repeated: bool) -> Judged:
         )
         for n, value in enumerate(values)
     )
+
+
+def judged(*values: float, repeated: bool) -> Judged:
+    return of_given(judgments(*values, repeated=repeated))
+
+
+def of_given(given: tuple[Judgment, ...]) -> Judged:
     return Judged(
         given=given, found=0, left=0, unreadable=(), elsewhere=(), problems=(), stopped="", out_of_budget=False
     )
@@ -89,3 +96,32 @@ def test_what_nobody_knows_of_a_cascade_is_not_made_up() -> None:
     out = io.StringIO()
     print_summary(Console(file=out, width=160), judged(4, repeated=False), Rules(ManualClock()), RUBRIC, account)
     assert "what llm alone would have cost is not known" in out.getvalue()
+
+
+def failed(judgment: Judgment, *why: str) -> Judgment:
+    asked = tuple(Asked(engine="jev", model="typesafe/jev-1.13.0", failed=reason, cost_usd=0.0) for reason in why)
+    spoiled = all_unscored(RUBRIC, Unscored.INFRASTRUCTURE)
+    return judgment.model_copy(update={"dimensions": spoiled, "asked": asked})
+
+
+def test_each_reason_why_requests_failed_is_told_once_with_its_count() -> None:
+    first, second, third = judgments(1, 2, 3)
+    text = shown(of_given((failed(first, "401: [bold] key"), failed(second, "401: [bold] key"), failed(third, "429"))))
+    assert text.count("401") == 1
+    assert "2 requests failed: 401: [bold] key\n" in text
+    assert "1 request failed: 429\n" in text
+
+
+def test_of_many_reasons_some_are_told_and_the_rest_counted() -> None:
+    text = shown(of_given((failed(judgments(1)[0], *(f"no. {n}" for n in range(8))),)))
+    assert text.count("request failed: ") == 5
+    assert "and 3 more failed for other reasons" in text
+
+
+def test_a_model_is_named_once_however_many_answered_beside_it() -> None:
+    def by(judgment: Judgment, *models: str) -> Judgment:
+        asked = tuple(Asked(engine="x", model="a/b", served_model=model) for model in models)
+        return judgment.model_copy(update={"asked": asked})
+
+    first, second = judgments(1, 2)
+    assert "rules (one, two) under" in shown(of_given((by(first, "one"), by(second, "one", "two"))))
