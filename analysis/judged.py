@@ -21,7 +21,7 @@ from geode.records.folder import SessionFolder
 from geode.scaffold import Scaffold
 from judges.ledger import FILE
 from judges.recorded import Record
-from judges.session_view import steps_of_folder
+from judges.stored_view import steps_of_folder
 from judges.view import EpisodeView, Spent, Step, StepKind
 
 

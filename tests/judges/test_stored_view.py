@@ -5,7 +5,7 @@ from pathlib import Path
 from geode.authority import SafetyLevel
 from geode.executor.policy import Mode
 from geode.tools.spec import ToolOutput
-from judges.session_view import steps_of_folder
+from judges.stored_view import steps_of_folder
 from judges.view import Step, StepKind
 from tests.doubles.effects import returning, tool
 from tests.doubles.models import ScriptedModel, calls, says
