@@ -74,11 +74,11 @@ def run(
     from analysis.rejudge import judge_subjects
     from analysis.show import EpisodeNotFound
     from analysis.terminal import open_console
-    from experiments.config_dir import config_dir
     from experiments.store import StoreError
     from geode.cli.failure import fail
     from geode.cli.state import settings_of
     from geode.clock import SystemClock
+    from geode.config.config_dir import config_dir
     from geode.executor.policy import Mode
     from geode.llm.errors import ConfigurationError
     from geode.records.purse import Account

@@ -45,10 +45,10 @@ def agreement(
     from analysis.on_record import NoJudgments, find_all_subjects, on_record
     from analysis.show import EpisodeNotFound
     from analysis.terminal import open_console
-    from experiments.config_dir import config_dir
     from experiments.store import StoreError
     from geode.cli.failure import fail
     from geode.cli.state import settings_of
+    from geode.config.config_dir import config_dir
     from judges.agreement import agreement as compare
     from judges.expense import expenses
     from judges.resampling import Resampling
@@ -123,11 +123,11 @@ def calibration(
     from analysis.on_record import NoJudgments, find_all_subjects, on_record
     from analysis.show import EpisodeNotFound
     from analysis.terminal import open_console
-    from experiments.config_dir import config_dir
     from experiments.store import StoreError
     from geode.cli.failure import fail
     from geode.cli.state import settings_of
     from geode.clock import SystemClock
+    from geode.config.config_dir import config_dir
     from judges.resampling import Resampling
     from judges.rubric import find_rubric
 
@@ -180,12 +180,12 @@ def compare(
     from analysis.on_record import NoJudgments, find_all_subjects, on_record
     from analysis.show import EpisodeNotFound
     from analysis.terminal import open_console
-    from experiments.config_dir import config_dir
     from experiments.gate import gate_spec
     from experiments.judged import judged_evidence, judged_fixed
     from experiments.store import StoreError, load_cells
     from geode.cli.failure import fail
     from geode.cli.state import settings_of
+    from geode.config.config_dir import config_dir
     from judges.rubric import find_rubric
 
     settings = settings_of(root)

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from experiments.config_dir import config_dir
+from geode.config.config_dir import config_dir
 from geode.llm.binding import ModelOptions
 from geode.llm.catalog import is_decision_only
 from geode.llm.routes import ARCHIVED, parse_model

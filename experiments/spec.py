@@ -36,7 +36,6 @@ from omegaconf.errors import (
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.catalogue import installed_choices, unknown_names, with_hook_code
-from experiments.config_dir import config_dir
 from experiments.overrides import (
     EXPERIMENT_KEYS,
     chosen_hooks,
@@ -50,6 +49,7 @@ from experiments.overrides import (
 )
 from experiments.records import VariantName
 from experiments.run_spec import InvalidSpec, Problem, RunSpec, build_run_spec
+from geode.config.config_dir import config_dir
 from geode.redaction import clean_text
 
 _VERSION_BASE = "1.3"

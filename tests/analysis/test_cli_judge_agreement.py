@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from analysis.judged import Subject, find_subjects
-from experiments.config_dir import config_dir
+from geode.config.config_dir import config_dir
 from geode.config.paths import StateRoot
 from judges.judgment import Asked, Judgment, entry_of
 from judges.ledger import JudgmentLedger

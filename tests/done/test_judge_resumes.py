@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config_dir import config_dir
 from geode.clock import SystemClock
+from geode.config.config_dir import config_dir
 from geode.config.paths import StateRoot
 from geode.dev.fake_provider.script import Failure, Script, Step
 from geode.dev.fake_provider.server import FakeProvider

@@ -14,10 +14,10 @@ from pydantic import JsonValue
 from typer.testing import CliRunner
 
 from experiments.cli import register
-from experiments.config_dir import config_dir
 from experiments.records import Caps, TaskRef, Variant, episode_key
 from experiments.run_spec import RunSpec, build_run_spec
 from experiments.spec import compose_spec
+from geode.config.config_dir import config_dir
 from geode.hooks.library import ABLATED, LIBRARY
 from geode.llm import routes
 from geode.llm.apprentice.faults import FaultName, Where

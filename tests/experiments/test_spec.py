@@ -11,11 +11,11 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import JsonValue
 
 from experiments.catalogue import unknown_names
-from experiments.config_dir import config_dir
 from experiments.overrides import quoted
 from experiments.records import Caps
 from experiments.run_spec import InvalidSpec, build_run_spec
 from experiments.spec import ConfigError, VariantSpec, compose_spec, compose_variants
+from geode.config.config_dir import config_dir
 from geode.scaffold import LoopLimits, RepairBudget
 
 MINIMAL: dict[str, JsonValue] = {

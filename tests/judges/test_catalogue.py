@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config_dir import config_dir
 from geode.clock import ManualClock
+from geode.config.config_dir import config_dir
 from geode.dev.fake_provider.keys import FAKE_KEYS
 from geode.llm.credentials import ACCESS
 from geode.llm.errors import CredentialMissing, RouteRefused

@@ -10,4 +10,4 @@ def config_dir() -> Path:
     packaged = Path(geode.__file__).resolve().parent / "configs"
     if (packaged / "config.yaml").is_file():
         return packaged
-    return Path(__file__).resolve().parents[1] / "configs"
+    return Path(geode.__file__).resolve().parents[1] / "configs"
