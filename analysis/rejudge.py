@@ -17,7 +17,7 @@ from geode.records.timeline import TimelineNewer
 from judges.engine import JudgeEngine
 from judges.independence import NotIndependent
 from judges.judgment import Judgment, NoValue, Unscored, judgment_key
-from judges.ledger import JudgmentLedger, LedgerInUse, is_settled
+from judges.ledger import JudgmentLedger, LedgerInUse, LedgerNewer, is_settled
 from judges.rubric import Rubric
 from judges.view import EpisodeView
 
@@ -30,9 +30,9 @@ class Judged:
     """What came of judging some episodes.
 
     `given` are the judgments of this run, `found` counts those that were there before, `left` those that are still to
-    be given. `unreadable` are episodes whose record cannot be read, `refused` those that the judge may not judge, each
-    with the reason; `elsewhere` are those that another command judges at the moment. `stopped` says why it ended early,
-    empty if it did not.
+    be given. `unreadable` are episodes whose record or whose ledger cannot be read, `refused` those that the judge may
+    not judge, each with the reason; `elsewhere` are those that another command judges at the moment. `stopped` says why
+    it ended early, empty if it did not.
     """
 
     given: tuple[Judgment, ...]
@@ -98,9 +98,12 @@ async def judge_subjects(
     engine.question_set(rubric)  # what it refuses, it refuses before anything is opened
     run = _Run(engine=engine, rubric=rubric, told=told, ledgers=_Ledgers())
     waiting = iter([(subject, repetition) for repetition in range(repetitions) for subject in subjects])
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(min(concurrency, len(subjects) * repetitions)):
-            tasks.create_task(_take(run, waiting))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(min(concurrency, len(subjects) * repetitions)):
+                tasks.create_task(_take(run, waiting))
+    except BaseExceptionGroup as several:  # callers know single ones; what fails one task fails the others alike
+        raise several.exceptions[0] from several
     return Judged(
         given=tuple(run.given),
         found=run.found,
@@ -114,6 +117,10 @@ async def judge_subjects(
     )
 
 
+class _LedgerUnusable(Exception):  # noqa: N818  (named by what it is)
+    """The file of judgments cannot be opened, or is of a newer version: nothing is paid for that could not be kept."""
+
+
 class _Ledgers:
     """Ledgers that are open as long as somebody judges by them: a sweep has more of them than a process has files."""
 
@@ -123,7 +130,10 @@ class _Ledgers:
 
     @contextmanager
     def of(self, path: Path) -> Iterator[JudgmentLedger]:
-        ledger, users = self._open.get(path) or (JudgmentLedger(path), 0)
+        try:
+            ledger, users = self._open.get(path) or (JudgmentLedger(path), 0)
+        except (LedgerNewer, OSError) as error:
+            raise _LedgerUnusable(str(error)) from error
         self._open[path] = ledger, users + 1
         self.problems.update(dict.fromkeys(ledger.problems))
         try:
@@ -151,6 +161,9 @@ async def _take(run: _Run, waiting: Iterator[tuple[Subject, int]]) -> None:
                 await _judge(run, view, ledger, repetition)
         except LedgerInUse:
             run.elsewhere.append(subject.name)
+        except _LedgerUnusable as problem:
+            run.unreadable.append(f"{subject.name}: {problem}")
+            run.done += 1
 
 
 async def _judge(run: _Run, view: EpisodeView, ledger: JudgmentLedger, repetition: int) -> None:
@@ -176,7 +189,11 @@ async def _judge(run: _Run, view: EpisodeView, ledger: JudgmentLedger, repetitio
     except BudgetReached as reached:
         run.stopped, run.out_of_budget = run.stopped or str(reached), True
         return
-    ledger.append(judgment)
+    try:
+        ledger.append(judgment)
+    except OSError as error:
+        run.stopped = run.stopped or f"a judgment of {view.episode} cannot be kept ({error})"
+        return
     run.given.append(judgment)
     run.told(judgment)
     if is_settled(judgment):

@@ -9,7 +9,7 @@ import pytest
 from analysis.judged import Subject
 from analysis.rejudge import Judged, judge_subjects
 from geode.canonical import content_hash
-from geode.llm.errors import BudgetReached
+from geode.llm.errors import BudgetReached, ConfigurationError
 from geode.records.database import RecordDamaged
 from judges.independence import NotIndependent
 from judges.judgment import Asked, Judgment, Unscored, all_unscored, entries_of
@@ -148,3 +148,35 @@ def test_what_a_judge_may_not_judge_is_told_and_kept_nowhere(tmp_path: Path) -> 
     assert judged.refused == ("e1: both of the family acme",)
     assert (len(judged.given), judged.left) == (2, 0)
     assert [judgment.episode for judgment in read_judgments(tmp_path / "0.jsonl")] == ["e0", "e2"]
+
+
+@pytest.mark.parametrize("spoil", [Path.mkdir, lambda path: path.write_text('{"schema":"geode.judgments/99"}\n')])
+def test_an_episode_whose_judgments_cannot_be_opened_is_named_and_the_others_are_judged(
+    tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
+    """Nothing is paid for that could not be kept, and what a newer version wrote is left as it is."""
+    of = subjects(tmp_path, 2, ledgers=2)
+    spoil(of[0].ledger)
+    ended = judge(of, engine := Asking())
+    assert [episode for episode, _ in engine.asked] == ["e1"]
+    [named] = ended.unreadable
+    assert named.startswith("e0: ")
+    assert str(of[0].ledger) in named
+
+
+def test_a_judgment_that_cannot_be_kept_stops_before_the_next_one_is_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: JudgmentLedger, __: Judgment) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(JudgmentLedger, "append", full)
+    ended = judge(subjects(tmp_path, 5), engine := Asking(), concurrency=1)
+    assert (len(engine.asked), ended.left) == (1, 5)
+    assert "e0 cannot be kept" in ended.stopped
+    assert "No space left" in ended.stopped
+
+
+def test_what_an_engine_refuses_is_raised_as_it_is_and_not_as_a_group(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no key"):
+        judge(subjects(tmp_path, 4), Asking(lambda _: ConfigurationError("no key")))
