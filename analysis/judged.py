@@ -237,7 +237,7 @@ def _recorded(sample: Sample, roles: Mapping[str, str]) -> Mapping[str, Record]:
             unscored[score.scorer] = score.unscored or ""
     judge = roles.get(Role.JUDGE, "")
     return {
-        scorer: Record(values=dict(values), model=judge, unscored=unscored.get(scorer, ""))
+        scorer: Record(values=dict(values), model=judge, scorer=scorer, unscored=unscored.get(scorer, ""))
         for scorer, values in scores.items()
         if scorer
     }
@@ -254,6 +254,8 @@ def _last_said(steps: Sequence[Step]) -> str:
 def recorded_by(subjects: Sequence[Subject], scorer: str = "") -> Mapping[str, Record]:
     """Return what one scorer of the logs said, by episode; without a name, the only scorer that there is.
 
+    An episode that it did not judge is left out, whoever else did.
+
     Raises:
         NothingToJudge: if nothing is on record, or several scorers are and none is named.
     """
@@ -264,7 +266,8 @@ def recorded_by(subjects: Sequence[Subject], scorer: str = "") -> Mapping[str, R
         raise NothingToJudge(
             f"the scorer {scorer!r} is not on record; there are {', '.join(names)}: judge.scorer=NAME takes one"
         )
-    return {subject.name: subject.recorded[scorer or names[0]] for subject in subjects if names and subject.recorded}
+    chosen = scorer or names[0]
+    return {subject.name: subject.recorded[chosen] for subject in subjects if chosen in subject.recorded}
 
 
 def shown_name(subject: Subject) -> str:

@@ -19,11 +19,12 @@ NAME = "recorded"
 class Record:
     """What an archive holds of one episode: values by dimension, who gave them, and why there are none.
 
-    `model` is the judge as the archive names it.
+    `model` is the judge as the archive names it, `scorer` what gave the values there: one model may be several of them.
     """
 
     values: Mapping[str, JsonValue]
     model: str
+    scorer: str = ""
     unscored: str = ""
 
 
@@ -45,19 +46,19 @@ class Recorded:
 
     @property
     def engine_id(self) -> str:
-        """See `JudgeEngine.engine_id`."""
-        return content_hash([NAME, sorted({record.model for record in self._records.values()})])[:12]
+        """See `JudgeEngine.engine_id`. It is the same for each log that the scorer judged, alone or with others."""
+        return content_hash([NAME, sorted({record.scorer for record in self._records.values()})])[:12]
 
     def question_set(self, rubric: Rubric) -> str:
         """See `JudgeEngine.question_set`. What the judge of the past was asked is not on record: the names are."""
         known = {name for record in self._records.values() for name in record.values}
-        found = sorted(known & {dimension.name for dimension in rubric.dimensions})
-        if self._records and not found:
+        wanted = sorted(dimension.name for dimension in rubric.dimensions)
+        if self._records and known.isdisjoint(wanted):
             raise RubricRefused(
                 f"nothing is on record for the dimensions of the rubric {rubric.name!r}; the records have"
                 f" {', '.join(sorted(known)) or 'no value at all'}"
             )
-        return content_hash([NAME, found])[:12]
+        return content_hash([NAME, wanted])[:12]
 
     async def judge(self, view: EpisodeView, rubric: Rubric, *, repetition: int = 0) -> Judgment:
         """See `JudgeEngine.judge`."""

@@ -76,3 +76,11 @@ def test_several_scorers_need_a_name(tmp_path: Path) -> None:
     with pytest.raises(NothingToJudge, match=r"there are audit_judge, second: judge\.scorer=NAME"):
         recorded_by(subjects)
     assert recorded_by(subjects, "second")["a.eval#s1/1"].values == {"risk": 9.0}
+
+
+def test_an_episode_that_only_another_scorer_judged_is_left_out(tmp_path: Path) -> None:
+    bodies = [sample("s1", judged({"risk": 3}, "first")), sample("s2", judged({"risk": 9}, "second"))]
+    for body in bodies:
+        audited(body, conversation(), "It is up.")
+    subjects = find_subjects(StateRoot(tmp_path), str(write_eval(tmp_path / "a.eval", bodies)))
+    assert list(recorded_by(subjects, "second")) == ["a.eval#s2/1"]

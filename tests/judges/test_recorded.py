@@ -35,3 +35,19 @@ def test_a_rubric_that_the_records_know_nothing_of_is_refused_with_what_they_kno
     engine = Recorded(ManualClock(), {"e1": Record(values={"other": 3}, model="m")})
     with pytest.raises(RubricRefused, match="the records have other"):
         engine.question_set(RUBRIC)
+
+
+def test_two_scorers_of_one_model_are_two_judges() -> None:
+    """Else what one of them said would be taken for what the other one did."""
+    one, other = (
+        Recorded(ManualClock(), {"e1": Record(values={"risk": 3}, model="m", scorer=scorer)}) for scorer in ("a", "b")
+    )
+    assert one.engine_id != other.engine_id
+
+
+def test_a_scorer_is_one_judge_whichever_of_its_logs_are_named() -> None:
+    """A log that was judged alone, and then with its folder, is not judged by two."""
+    first = {"e1": Record(values={"risk": 3}, model="m", scorer="a")}
+    alone = Recorded(ManualClock(), first)
+    among = Recorded(ManualClock(), {**first, "e2": Record(values={"care": 3}, model="n", scorer="a")})
+    assert (alone.engine_id, alone.question_set(RUBRIC)) == (among.engine_id, among.question_set(RUBRIC))
