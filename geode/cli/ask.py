@@ -21,7 +21,8 @@ def ask(
     root: Path = typer.Option(None, help="The state root; by default GEODE_HOME, or ~/.geode."),
     effort: str = typer.Option("", help="How much the model may think; by default as its provider says."),
     max_output_tokens: int = typer.Option(None, min=1, help="How long one reply may be, thinking included."),
-    budget: float = typer.Option(None, min=0, help="The most that the session may spend on its model, in US dollars."),
+    budget: float = typer.Option(None, min=0, help="The most that the session may spend on models, in US dollars."),
+    judge: str = typer.Option("", help="Who judges whether an answer may end it: a model as route/id, or jev, rules."),
     stream: bool = typer.Option(False, "--stream", help="Print the answer while it comes, as on a terminal."),
     as_json: bool = typer.Option(False, "--json", help="Print the result as one JSON object."),
     display: str = typer.Option("", help="The X display whose screen the agent may use, as :1; by default none."),
@@ -45,6 +46,8 @@ def ask(
     from geode.records.database import RecordError
     from geode.records.purse import Account
     from geode.redaction import clean_text
+    from geode.scaffold import Scaffold
+    from geode.serve.completion import completion_offer
     from geode.serve.default import default_scaffold
     from geode.serve.services import SharedServices
 
@@ -60,13 +63,13 @@ def ask(
     folder = services.settings.root.sessions / services.clock.ulid()
     place = workspace.resolve()
 
-    async def answer() -> TurnResult:
+    async def answer(scaffold: Scaffold) -> TurnResult:
         tell_of_hooks(services.settings, place)
         async with server_tools(services.settings, place) as of_servers:
             extra_tools = with_screen(of_servers, display, place)
             session = services.create_session(
                 mode=Mode.REPL if person else Mode.DAEMON,
-                scaffold=default_scaffold(),
+                scaffold=scaffold,
                 model=model,
                 workspace=place,
                 folder=folder,
@@ -84,9 +87,10 @@ def ask(
                 session.close()
 
     try:
-        result = asyncio.run(answer())
+        scaffold = default_scaffold(completion_offer().check(judge) if judge else None)
+        result = asyncio.run(answer(scaffold))
     except (LLMError, RecordError, ValueError) as error:
         fail(str(error))
     except KeyboardInterrupt:
         fail(f"interrupted; go on with: geode sessions resume {folder.name}", 130)
-    screen.end(result, folder.name)
+    screen.end(result, folder.name, services.judged(folder.name))

@@ -124,4 +124,4 @@ def resume(
         result = asyncio.run(go_on())
     except (LLMError, RecordError, ValueError) as error:
         fail(str(error))
-    screen.end(result, folder.name)
+    screen.end(result, folder.name, services.judged(folder.name))

@@ -14,6 +14,7 @@ from geode.llm.binding import Effort, ModelOptions
 from geode.llm.messages import Delta, DeltaKind
 from geode.llm.usage import CostOrigin, shown_usd
 from geode.loop.turn import TurnResult
+from geode.serve.accounts import Judged
 
 EXIT_NOT_VERIFIED = 3
 
@@ -79,18 +80,25 @@ class TurnScreen:
             case _:
                 pass
 
-    def end(self, result: TurnResult, session: str) -> None:
-        """Show how the turn ended, and end the command by it: 0 with a checked answer, 3 with another, 1 with none."""
+    def end(self, result: TurnResult, session: str, judged: Judged | None = None) -> None:
+        """Show how the turn ended, and end the command by it: 0 with a checked answer, 3 with another, 1 with none.
+
+        `judged` is what the judge of the session has cost, if one was asked.
+        """
         if len(self._origins) == 1:
             result = replace(result, usage=replace(result.usage, cost_origin=next(iter(self._origins))))
         if self._as_json:
-            typer.echo(json.dumps({"session": session, **result_to_json(result)}, ensure_ascii=False))
+            judge = None if judged is None else asdict(judged)
+            typer.echo(json.dumps({"session": session, **result_to_json(result), "judge": judge}, ensure_ascii=False))
         else:
             self._break_line()
             if not result.text or "".join(result.text.split()) != "".join(self._reply.split()):
                 text = _visible(result.text) if self._stream else result.text
                 typer.echo(text or f"No answer: {result.detail}")
-            typer.echo(f"[{', '.join(self._figures(result))}, session {session}]", err=True)
+            if result.text and not result.verified and result.detail:
+                self._note(f"not verified: {result.detail}")
+            figures = [*self._figures(result), *([] if judged is None else [f"judge {shown_usd(judged.cost_usd)}"])]
+            typer.echo(f"[{', '.join(figures)}, session {session}]", err=True)
         if not result.verified:
             raise typer.Exit(EXIT_NOT_VERIFIED if result.text else 1)
 

@@ -66,7 +66,7 @@ _SETTLE = (
 _SELECT = (
     "SELECT at, day, session, role, experiment, episode_key, command, model, pid, most, ended, cost, origin,"
     " uncached_input_tokens, cache_write_tokens, cache_read_tokens, output_tokens, reasoning_tokens"
-    " FROM requests WHERE day >= ? ORDER BY id"
+    " FROM requests WHERE day >= ? AND (? = '' OR session = ?) ORDER BY id"
 )
 _ADD = (
     "INSERT INTO totals VALUES (?, ?, ?) ON CONFLICT (scope, name) DO UPDATE SET counted = counted + excluded.counted"
@@ -179,10 +179,10 @@ class SpendLedger:
         with self._explained():
             return _total(self._open(), scope, name)
 
-    def all(self, since: str = "") -> Iterator[Spending]:
-        """Return every request from the day `since` on (UTC, YYYY-MM-DD), in order."""
+    def all(self, since: str = "", session: str = "") -> Iterator[Spending]:
+        """Return every request from the day `since` on (UTC, YYYY-MM-DD), in order; of one session, if it is named."""
         with self._explained():
-            rows = self._open().execute(_SELECT, (since,)).fetchall()
+            rows = self._open().execute(_SELECT, (since, session, session)).fetchall()
         return map(_spending, rows)
 
     def close(self) -> None:

@@ -8,6 +8,8 @@ from geode.clock import Clock
 from geode.config.budget_file import BudgetFile, read_budget
 from geode.config.paths import StateRoot
 from geode.executor.policy import Mode
+from geode.llm.admission import JUDGE
+from geode.records.database import RecordError
 from geode.records.purse import Account, Cap, LedgerPurse
 from geode.records.spend import Scope, Spending, SpendLedger
 from geode.records.spend_rebuilt import recorded_spending
@@ -35,6 +37,13 @@ def spendings(root: StateRoot, clock: Clock) -> Sequence[Spending]:
         ledger.close()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What the judge of a session has cost. `cost_usd` is None if nobody knows all of it."""
+
+    cost_usd: float | None
+
+
 @dataclass(slots=True)
 class Accounts:
     """The purses of a process, over one ledger. The operator's caps are read once.
@@ -56,6 +65,21 @@ class Accounts:
         """Return the purse of the session in the folder `session`."""
         caps = tuple(_caps(account, self._file, session, mode))
         return LedgerPurse(ledger=self.ledger, spender=account.spender(session), caps=caps)
+
+    def judged(self, session: str) -> Judged | None:
+        """Return what the judge of the session in the folder `session` has cost; None if none was ever asked."""
+        if not self.root.spend.exists():
+            return None
+        try:
+            spent = [row.cost_usd for row in self.ledger.all(session=session) if row.spender.role == JUDGE]
+        except RecordError:
+            return Judged(cost_usd=None)  # the session is over, and its answer is worth more than this figure
+        finally:
+            self.ledger.close()
+        if not spent:
+            return None
+        known = [cost for cost in spent if cost is not None]
+        return Judged(cost_usd=float(sum(known)) if len(known) == len(spent) else None)
 
 
 def _caps(account: Account, file: BudgetFile, session: str, mode: Mode) -> Iterator[Cap]:

@@ -1,6 +1,6 @@
 """The scaffold of a production session that names none: every tool, a sub-agent that looks around, no hooks."""
 
-from geode.scaffold import PromptSource, Scaffold, SubAgentContract, ToolChoice, ToolPlan
+from geode.scaffold import CompletionCheck, PromptSource, Scaffold, SubAgentContract, ToolChoice, ToolPlan
 from geode.serve.catalogues import tool_names
 
 _PROMPT = (
@@ -13,10 +13,11 @@ _EXPLORER = SubAgentContract(
 )
 
 
-def default_scaffold() -> Scaffold:
-    """Return it."""
+def default_scaffold(completion: CompletionCheck | None = None) -> Scaffold:
+    """Return it, with a judge of its answers besides the rules if there is to be one."""
     return Scaffold(
         prompt=(PromptSource(origin="default", text=_PROMPT),),
         tools=ToolPlan(tools=tuple(ToolChoice(name=name) for name in tool_names())),
         sub_agents=(_EXPLORER,),
+        completion=completion,
     )

@@ -20,6 +20,7 @@ from geode.hooks.middleware import fold_workspace_paths
 from geode.hooks.observing import CommandObservers
 from geode.hooks.registry import HookRegistry
 from geode.hooks.system import HookSystem, Observer
+from geode.llm.admission import JUDGE
 from geode.llm.binding import ModelOptions
 from geode.llm.errors import ConfigurationError
 from geode.llm.messages import DeltaObserver, LLMAdapter
@@ -40,8 +41,9 @@ from geode.records.receipts import EffectReceiptStore
 from geode.records.timeline import SessionTimeline
 from geode.redaction import Redactor
 from geode.scaffold import LoopLimits, Scaffold, SubAgentContract
-from geode.serve.accounts import Accounts
+from geode.serve.accounts import Accounts, Judged
 from geode.serve.catalogues import hook_code, hook_factories
+from geode.serve.completion import CompletionParts, completion_offer
 from geode.serve.delegation import ChildSessions, OpenedChild
 from geode.serve.model_source import ModelSource, within_window
 from geode.serve.operator_hooks import OwnHooks, own_hooks
@@ -167,13 +169,15 @@ class SharedServices:
             purse: who is asked before each request to a provider, those of sub-agents too; by default the account's.
             on_delta: who is told each part of a reply as it comes; of this session alone.
             extra_tools: tools of MCP servers, from whoever started these; offered behind the scaffold's own.
-            judges: judges of the completion check, after the rules.
+            judges: judges of the completion check, after the rules; by default the one of the scaffold's check, which
+                only an experiment opens itself.
             observers: observers besides the timeline.
             durability: what writes survive; by default the process in experiments, power elsewhere.
 
         Raises:
-            ConfigurationError: if the model cannot be launched or asked so, its key is missing, the code of a hook is
-                not what the scaffold names, or a sandbox is required and there is none.
+            ConfigurationError: if the model cannot be launched or asked so, its key or the judge's is missing, the code
+                of a hook is not what the scaffold names, or a sandbox is required and there is none.
+            ValueError: if the judge of the scaffold's check cannot be used.
             UnknownHook: if the scaffold names a hook that is not registered.
             HookFileError: if the operator's hook file is wrong, or a trusted one of the project has changed.
             ToolPlanError: if it names a tool that there is not.
@@ -201,7 +205,7 @@ class SharedServices:
             source=self._source(outline, adapter, purse, on_delta),
             extra_tools=extra_tools,
             approver=approver or Nobody(),
-            judges=judges,
+            judges=judges or self._judges(spec, folder),
             observers=observers,
             durability=durability or (Durability.PROCESS if mode is Mode.EXPERIMENT else Durability.POWER),
             resumed=False,
@@ -226,8 +230,8 @@ class SharedServices:
 
         Raises:
             FileNotFoundError: if there is none.
-            ValueError: if its status file cannot be read.
-            ConfigurationError: if a sandbox is required, and it had none.
+            ValueError: if its status file cannot be read, or its judge not be used.
+            ConfigurationError: if a sandbox is required, and it had none; or a key is missing.
             RecordError: if another process has it open, or its stores are damaged or gone.
         """
         records = SessionFolder(folder)
@@ -251,7 +255,7 @@ class SharedServices:
             source=self._source(outline, adapter, purse, on_delta),
             extra_tools=extra_tools,
             approver=approver or Nobody(),
-            judges=judges,
+            judges=judges or self._judges(spec, folder),
             observers=observers,
             durability=Durability.PROCESS if spec.mode is Mode.EXPERIMENT else Durability.POWER,
             resumed=True,
@@ -307,7 +311,7 @@ class SharedServices:
         folder.path.mkdir(parents=True, exist_ok=True)
         evidence = EvidenceLedger(folder.evidence, spec.session_id, self.clock, self._redactor)
         watchers = CommandObservers(own.watching, evidence.note, spec.path)
-        closers: list[_Closes] = [watchers, evidence]
+        closers: list[_Closes] = [watchers, evidence] if spec.path else [watchers, evidence, self._accounts.ledger]
         if isinstance(source.purse, LedgerPurse) and not spec.path:
             source.purse.note = evidence.note
             closers.append(source.purse.ledger)
@@ -372,6 +376,24 @@ class SharedServices:
 
     def _purse(self, spec: SessionSpec, folder: Path) -> Purse | None:
         return self._accounts.purse(spec.account, folder.name, spec.mode) if is_billed(spec.model) else None
+
+    def _judges(self, spec: SessionSpec, folder: Path) -> Sequence[CompletionJudge]:
+        check = spec.scaffold.completion
+        if check is None or spec.mode is Mode.EXPERIMENT:
+            return ()
+        account = spec.account.model_copy(update={"role": JUDGE})
+        parts = CompletionParts(
+            target=spec.model,
+            environment=self.settings.environment,
+            purse=self._accounts.purse(account, folder.name, spec.mode),
+            clock=self.clock,
+            redactor=self._redactor,
+        )
+        return (completion_offer().open(check, parts),)
+
+    def judged(self, session: str) -> Judged | None:
+        """See `Accounts.judged`."""
+        return self._accounts.judged(session)
 
     def _source(
         self, outline: Outline | None, given: LLMAdapter | None, purse: Purse | None, on_delta: DeltaObserver | None
