@@ -126,6 +126,7 @@ class SharedServices:
         self._redactor = Redactor.of_environment(dict(settings.environment))
         self._policies = Policies.read(settings.root)
         self._accounts = Accounts(settings.root, self.clock)
+        self._judged: set[str] = set()
 
     def create_session(
         self,
@@ -381,6 +382,7 @@ class SharedServices:
         check = spec.scaffold.completion
         if check is None or spec.mode is Mode.EXPERIMENT:
             return ()
+        self._judged.add(folder.name)
         account = spec.account.model_copy(update={"role": JUDGE})
         parts = CompletionParts(
             target=spec.model,
@@ -392,8 +394,8 @@ class SharedServices:
         return (completion_offer().open(check, parts),)
 
     def judged(self, session: str) -> Judged | None:
-        """See `Accounts.judged`."""
-        return self._accounts.judged(session)
+        """See `Accounts.judged`; None for a session of which this process opened no judge."""
+        return self._accounts.judged(session) if session in self._judged else None
 
     def _source(
         self, outline: Outline | None, given: LLMAdapter | None, purse: Purse | None, on_delta: DeltaObserver | None

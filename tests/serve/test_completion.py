@@ -107,6 +107,19 @@ async def test_one_that_is_down_or_may_not_spend_passes_nothing(tmp_path: Path, 
     assert "--budget=0.0001" in capped.detail
 
 
+async def test_a_ledger_that_cannot_be_read_makes_the_cost_of_a_judge_unknown_and_no_other_figure(
+    tmp_path: Path, double: FakeProvider
+) -> None:
+    double.play(Script(steps=(verdict(1),)))
+    shared = services(tmp_path, keys_of(double))
+    session = opened(shared, tmp_path, "done")
+    await session.arun("Do it.")
+    session.close()
+    shared.settings.root.spend.write_bytes(b"no database" * 1000)
+    assert shared.judged("s") == Judged(cost_usd=None)
+    assert services(tmp_path, {}).judged("s") is None
+
+
 def test_what_cannot_judge_is_refused_before_the_session_begins(tmp_path: Path) -> None:
     with pytest.raises(CredentialMissing):
         opened(services(tmp_path, {}), tmp_path)
