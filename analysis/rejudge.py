@@ -196,6 +196,9 @@ async def _judge(run: _Run, view: EpisodeView, ledger: JudgmentLedger, repetitio
         return
     run.given.append(judgment)
     run.told(judgment)
+    if judgment.cut_by:  # the next one would only be paid for in part, too, and both be asked about again
+        run.stopped, run.out_of_budget = run.stopped or judgment.cut_by, True
+        return
     if is_settled(judgment):
         run.down_in_a_row = 0
         run.done += 1

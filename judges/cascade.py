@@ -94,9 +94,12 @@ class Cascade:
         decided_by: dict[str, str] = {}
         asked: list[Asked] = []
         notes: list[str] = []
+        cut_by = ""
         for stage in self._stages:
             left = [dimension for dimension in rubric.dimensions if dimension.name not in decided_by]
-            if not left:
+            if cut_by:
+                entries |= {d.name: no_value(Unscored.INFRASTRUCTURE, cut_by) for d in left}
+            if not left or cut_by:
                 break
             part = rubric.model_copy(update={"dimensions": tuple(left)})
             try:
@@ -105,7 +108,8 @@ class Cascade:
                 if not asked:
                     raise
                 # What was paid for is kept on record; the whole episode is asked about again when there is money.
-                entries |= {d.name: no_value(Unscored.INFRASTRUCTURE, str(reached)) for d in left}
+                cut_by = str(reached)
+                entries |= {d.name: no_value(Unscored.INFRASTRUCTURE, cut_by) for d in left}
                 break
             except RubricRefused as refused:
                 # It speaks for the rubric as a whole, but for none of what is left of it.
@@ -114,6 +118,7 @@ class Cascade:
             if given is not None:
                 asked += [one.model_copy(update={"engine": stage.name}) for one in given.asked]
                 entries |= given.dimensions
+                cut_by = given.cut_by
                 notes += [*(f"{stage.name}: {note}" for note in given.notes), *_failures(stage.name, given)]
             decided = left if stage is self._stages[-1] else [d for d in left if stage.decides(entries[d.name])]
             decided_by |= {dimension.name: stage.name for dimension in decided}
@@ -130,6 +135,7 @@ class Cascade:
             asked=tuple(asked),
             decided_by=decided_by,
             notes=tuple(notes),
+            cut_by=cut_by,
             at=rfc3339(self._clock.now()),
         )
 

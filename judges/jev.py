@@ -68,6 +68,7 @@ class _Told:
 
     entries: dict[str, Value | NoValue]
     asked: list[Asked] = field(default_factory=list)
+    cut_by: str = ""
 
 
 class Jev:
@@ -121,6 +122,7 @@ class Jev:
             dimensions={d.name: told.entries[d.name] for d in rubric.dimensions},
             asked=tuple(told.asked),
             notes=_notes(planned),
+            cut_by=told.cut_by,
             at=rfc3339(self._sending.clock.now()),
         )
 
@@ -141,7 +143,8 @@ class Jev:
             told.asked += map(self._attempted, refusal.attempts)
             if not told.asked:
                 raise
-            told.entries |= dict.fromkeys(questions, no_value(Unscored.INFRASTRUCTURE, str(refusal)))
+            told.cut_by = str(refusal)
+            told.entries |= dict.fromkeys(questions, no_value(Unscored.INFRASTRUCTURE, told.cut_by))
         except ProviderError as error:
             told.asked += [*map(self._attempted, error.attempts), self._failed(error)]
             told.entries |= dict.fromkeys(questions, no_value(_reason(error), str(error)))

@@ -84,7 +84,8 @@ class Judgment(_Part):
     `engine` is its name and `engine_id` the hash of all that decides how it judges: model, prompt text, options.
     `question_set` is the hash of what it asks, `view_digest` of what it was shown. `repetition` tells several judgments
     of the same transcript apart. `decided_by` names, for an engine made of others, who gave each entry. `notes` are
-    what a reader must know: a split request, a flag that lifted a guard, a panel that disagreed.
+    what a reader must know: a split request, a flag that lifted a guard, a panel that disagreed. `cut_by` is the cap on
+    spending that ended it after something was paid for, empty if none did.
     """
 
     schema_: Literal["geode.judgment/1"] = Field(default="geode.judgment/1", alias="schema")
@@ -100,6 +101,7 @@ class Judgment(_Part):
     asked: tuple[Asked, ...] = ()
     decided_by: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    cut_by: str = ""
     at: str = ""
 
     @model_validator(mode="after")

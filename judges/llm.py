@@ -58,6 +58,7 @@ class _Told:
 
     asked: list[Asked] = field(default_factory=list)
     said: list[Message] = field(default_factory=list)
+    cut_by: str = ""
 
 
 class LLMJudge:
@@ -132,6 +133,7 @@ class LLMJudge:
             dimensions=entries,
             asked=tuple(told.asked),
             notes=(left_out,) if shown.left_out else (),
+            cut_by=told.cut_by,
             at=rfc3339(self._clock.now()),
         )
 
@@ -157,7 +159,8 @@ class LLMJudge:
                 told.asked += [self._attempted(attempt) for attempt in refusal.attempts]
                 if not told.asked:
                     raise
-                return all_unscored(rubric, Unscored.INFRASTRUCTURE, str(refusal))
+                told.cut_by = str(refusal)
+                return all_unscored(rubric, Unscored.INFRASTRUCTURE, told.cut_by)
             except LLMError as error:
                 told.asked += self._failed(error)
                 too_long = isinstance(error, ContextTooLarge)

@@ -81,6 +81,8 @@ class Panel:
                     raise
                 broke = str(reached)
                 break
+            if broke := given[name].cut_by:
+                break
         notes = [f"{name}: {note}" for name, judgment in given.items() for note in judgment.notes]
         entries: dict[str, Value | NoValue] = {}
         for dimension in rubric.dimensions:
@@ -103,6 +105,7 @@ class Panel:
             dimensions=entries,
             asked=tuple(_asked(given)),
             notes=tuple(notes),
+            cut_by=broke,
             at=rfc3339(self._clock.now()),
         )
 

@@ -25,6 +25,7 @@ class Asking:
     """An engine that asks a model, or fails as it is told to; it keeps what it was asked."""
 
     name, models = "asking", ("acme/judge",)
+    cut_by = ""
     engine_id = content_hash("asking")[:12]
 
     def __init__(self, fails: Callable[[int], Unscored | BaseException | None] = lambda _: None) -> None:
@@ -51,6 +52,7 @@ class Asking:
             question_set=self.question_set(rubric),
             repetition=repetition,
             dimensions=entries,
+            cut_by=self.cut_by if failure else "",
             asked=(Asked(engine=self.name, model="acme/judge", cost_usd=0.5, failed="503" if failure else ""),),
         )
 
@@ -112,6 +114,14 @@ def test_a_budget_stops_before_the_next_request_and_says_so(tmp_path: Path) -> N
     ended = judge(subjects(tmp_path, 9), engine, concurrency=1)
     assert (len(ended.given), ended.left, ended.out_of_budget) == (2, 7, True)
     assert "1 US dollar" in ended.stopped
+
+
+def test_a_budget_that_ends_within_an_episode_stops_the_others_too(tmp_path: Path) -> None:
+    """Else each of them would be paid for in part, and be asked about again from its beginning."""
+    engine = Asking(lambda n: Unscored.INFRASTRUCTURE if n > 2 else None)
+    engine.cut_by = "the 1 US dollar of this command is spent"
+    ended = judge(subjects(tmp_path, 9), engine, concurrency=1)
+    assert (len(ended.given), ended.left, ended.out_of_budget, ended.stopped) == (3, 7, True, engine.cut_by)
 
 
 def test_an_episode_that_cannot_be_read_is_named_and_the_others_are_judged(tmp_path: Path) -> None:

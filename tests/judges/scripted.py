@@ -30,6 +30,7 @@ class Scripted:
     model: str = ""
     cost_usd: float | None = 0.01
     out_of_money: bool = False
+    cut_by: str = ""
     refuses: str = ""
     notes: tuple[str, ...] = ()
     asked_for: list[tuple[str, ...]] = field(default_factory=list)
@@ -67,6 +68,7 @@ class Scripted:
             dimensions={d.name: self._entry(rubric, d.name) for d in rubric.dimensions},
             asked=asked,
             notes=self.notes,
+            cut_by=self.cut_by,
         )
 
     def _entry(self, rubric: Rubric, name: str) -> Value | NoValue:

@@ -92,8 +92,17 @@ async def test_money_that_ends_midway_leaves_the_episode_to_be_judged_again() ->
     assert not is_settled(judgment)
     assert [asked.engine for asked in judgment.asked] == ["jev"]
     assert judgment.decided_by == {"done": "jev"}
+    assert judgment.cut_by == "no money is left"
     with pytest.raises(BudgetReached):
         await cascade(rules(done=1), broke).judge(EPISODE, RUBRIC)
+
+
+async def test_behind_a_stage_that_ran_out_of_money_nobody_is_asked_and_no_uncertain_value_stands() -> None:
+    first, last = jev(done=1, care=sure(4, 0.1), fault=Unscored.INFRASTRUCTURE), llm(care=2, fault=1)
+    first.cut_by = "the cap is reached"
+    judgment = await cascade(first, last, jev=LOW).judge(EPISODE, RUBRIC)
+    assert (last.asked_for, judgment.cut_by) == ([], "the cap is reached")
+    assert list(judgment.scored) == ["done"]
 
 
 async def test_its_account_says_who_decided_how_much_at_which_cost() -> None:

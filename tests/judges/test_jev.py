@@ -406,6 +406,7 @@ async def test_a_cap_that_is_reached_between_two_requests_loses_none_of_them(hou
     judgment = await house.judge(EPISODE)
     assert {why(entry) for entry in judgment.dimensions.values()} == {Unscored.INFRASTRUCTURE}
     assert [asked.failed for asked in judgment.asked] == ["Overloaded"]
+    assert judgment.cut_by
 
 
 async def test_what_a_request_may_cost_is_held_before_it_is_sent(house: House) -> None:

@@ -176,6 +176,7 @@ async def test_money_that_ends_between_two_requests_leaves_the_first_on_record(d
     judgment = await house.judge(EPISODE)
     assert reasons(judgment) == {Unscored.INFRASTRUCTURE}
     assert len(judgment.asked) == 1
+    assert judgment.cut_by
 
 
 def test_a_missing_key_is_told_before_anything_is_asked() -> None:

@@ -70,8 +70,16 @@ async def test_a_panel_that_runs_out_of_money_says_nothing() -> None:
     judgment = await judged(Panel(members, ManualClock(), Rule(quorum=1)))
     assert not judgment.scored
     assert not is_settled(judgment)
+    assert judgment.cut_by == "no money is left"
     with pytest.raises(BudgetReached):
         await judged(Panel({"b": members["b"], "a": members["a"]}, ManualClock()))
+
+
+async def test_a_panel_asks_nobody_behind_a_member_that_ran_out_of_money() -> None:
+    first, second = Scripted({"care": 4}, "a", model="zai/a", cut_by="the cap is reached"), Scripted({"care": 4}, "b")
+    judgment = await judged(Panel({"a": first, "b": second}, ManualClock()))
+    assert (judgment.cut_by, second.asked_for) == ("the cap is reached", [])
+    assert not judgment.scored
 
 
 def test_what_makes_no_panel_is_refused() -> None:
