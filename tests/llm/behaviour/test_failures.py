@@ -177,6 +177,8 @@ async def _cancelled(turn, began: asyncio.Event) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    await asyncio.sleep(0)  # the loop closes the SDK's generators in a task of its own
+    await asyncio.sleep(0)
     assert asyncio.all_tasks() - {task} == before, "no task outlives the turn"
 
 
