@@ -232,10 +232,13 @@ class LLMJudge:
 
 
 def _reply_of(response: ModelResponse) -> str:
-    """Return the arguments of the first call, else the text: a route that forces no tool may answer in either form."""
-    uses = [block for block in response.blocks if isinstance(block, ToolUse)]
+    """Return the arguments of the call, else the text: a route that forces no tool may answer in either form.
+
+    Those of calls that differ stand one under the other, which is no JSON: none of them is the one that was meant.
+    """
+    uses = dict.fromkeys(block.arguments for block in response.blocks if isinstance(block, ToolUse))
     if uses:
-        return clean_text(uses[0].arguments)
+        return clean_text("\n".join(uses))
     text = "\n".join(block.text for block in response.blocks if isinstance(block, TextBlock)).strip()
     return clean_text(text.removeprefix("```json").removeprefix("```").removesuffix("```").strip())
 

@@ -18,7 +18,7 @@ from judges.rubric import Dimension, Direction, Rubric, Scale
 from judges.view import EpisodeView
 
 TOOL: Final = "give_judgment"
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the layout of the data and of how replies are read; the words of the questions are hashed themselves."""
 
 _INSTRUCTIONS: Final = """\
@@ -123,7 +123,9 @@ def answers_of(rubric: Rubric, reply: str) -> dict[str, Answer]:
         ReplyMalformed: if it is not of the form that was asked for. Nothing of it counts.
     """
     try:
-        given = json.loads(reply)
+        given = json.loads(reply, object_pairs_hook=_once)
+    except ReplyMalformed:
+        raise
     except (ValueError, RecursionError) as error:
         raise ReplyMalformed(f"it is no JSON ({type(error).__name__}: {error})") from error
     if not isinstance(given, dict):
@@ -139,6 +141,14 @@ def answers_of(rubric: Rubric, reply: str) -> dict[str, Answer]:
     if problems:
         raise ReplyMalformed("; ".join(problems[:_PROBLEMS_TOLD]))
     return answers
+
+
+def _once(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    """Return an object whose names each stand in it once: of two values none is the one that was meant."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ReplyMalformed("an object in it has a name twice")
+    return made
 
 
 def _answer(dimension: Dimension, given: JsonValue) -> Answer:

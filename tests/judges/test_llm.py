@@ -121,6 +121,28 @@ async def test_several_malformed_calls_each_get_a_result(house: House) -> None:
     assert len((await house.judge(EPISODE)).scored) == 3
 
 
+async def test_of_two_judgments_in_one_reply_none_is_taken_for_the_one_that_was_meant(house: House) -> None:
+    other = {**SOUND, "care": {"rationale": "On second thought.", "score": 2}}
+    house.play(then=Step(calls=tuple(Call(name="give_judgment", arguments=given) for given in (SOUND, other))))
+    judgment = await house.judge(EPISODE)
+    assert reasons(judgment) == {Unscored.PARSE_FAILURE}
+    assert "On second thought" in judgment.asked[0].reply
+
+
+async def test_one_judgment_given_twice_over_is_one(house: House) -> None:
+    house.play(Step(calls=(Call(name="give_judgment", arguments=SOUND),) * 2))
+    assert (await house.judge(EPISODE)).scored["care"].value == 4
+
+
+@pytest.mark.parametrize("place", ['"care": {"rationale": "Twice.", "score": 9}, ', ""])
+async def test_a_name_that_stands_twice_in_a_reply_is_no_value(house: House, place: str) -> None:
+    """Which of the two was meant is not for us to say."""
+    text = json.dumps(SOUND).replace('{"done"', "{" + place + '"done"')
+    text = text if place else text.replace('"score": 4', '"score": 9, "score": 4')
+    house.play(then=said(text))
+    assert reasons(await house.judge(EPISODE)) == {Unscored.PARSE_FAILURE}
+
+
 async def test_a_label_that_cannot_tell_is_an_abstention(double: FakeProvider) -> None:
     house = House(double, OPENAI)
     house.play(call({**SOUND, "fault": {"rationale": "Nothing shows it.", "score": "cannot_tell"}}))
