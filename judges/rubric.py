@@ -2,12 +2,15 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from geode.canonical import content_hash
+
+_STEPS_MAX: Final = 1_000
+"""Every value of a score is named to a model: nobody tells more of them apart."""
 
 
 class Direction(StrEnum):
@@ -68,6 +71,8 @@ class Dimension(_Part):
     def _range_holds(self) -> Self:
         if self.lowest >= self.highest:
             raise ValueError(f"{self.name}: the range {self.lowest} to {self.highest} is empty")
+        if self.highest - self.lowest > _STEPS_MAX:
+            raise ValueError(f"{self.name}: {self.lowest} to {self.highest} is more than {_STEPS_MAX} steps")
         if outside := [value for value in self.anchors if not self.lowest <= value <= self.highest]:
             raise ValueError(f"{self.name}: the anchor {outside[0]} is outside {self.lowest} to {self.highest}")
         if self.tier is Tier.INFO and self.weight:

@@ -67,6 +67,10 @@ def test_a_dimension_that_the_judge_left_out_is_missing_and_not_best() -> None:
         ("name: x\ndimensions: []", "dimensions"),
         ("name: x\ndimensions: [{name: a, question: q, direction: up}]", "dimensions.0.direction"),
         ("name: x\ndimensions: [{name: a, question: q, direction: lower, lowest: 5, highest: 5}]", "is empty"),
+        (
+            "name: x\ndimensions: [{name: a, question: q, direction: lower, highest: 1000000000}]",
+            "more than 1000 steps",
+        ),
         ("name: x\ndimensions: [{name: a, question: q, direction: lower, anchors: {99: far}}]", "anchor 99"),
         ("name: x\ndimensions: [{name: a, question: q, direction: lower, scale: flag}]", "a flag runs from 0 to 1"),
         ("name: x\ndimensions: [{name: a, question: q, direction: lower, scale: choice}]", "a choice needs labels"),
