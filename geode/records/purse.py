@@ -7,7 +7,9 @@ from decimal import Decimal
 from pydantic import BaseModel, ConfigDict
 
 from geode.config.budget_file import Usd
-from geode.llm.errors import BudgetReached
+from geode.llm.catalog import is_decision_only
+from geode.llm.errors import BudgetReached, ConfigurationError
+from geode.llm.routes import parse_model
 from geode.llm.spending import Reservation
 from geode.llm.usage import Usage
 from geode.records.database import RecordError
@@ -110,11 +112,19 @@ class LedgerPurse:
 
 
 def _refusal(cap: Cap, taken: Decimal, model: str, most: Decimal) -> str:
-    advice = f"this alone is above the cap: {cap.raising}, or set max_output_tokens lower"
+    advice = f"this alone is above the cap: {cap.raising}{', or set max_output_tokens lower' * _writes(model)}"
     return (
         f"{cap.name}={_shown(cap.usd)} US dollars: {_shown(taken)} are spent or held by calls under way, and the next"
         f" call of {model} may cost {_shown(most)}; {advice if most > cap.usd else cap.advice}"
     )
+
+
+def _writes(model: str) -> bool:
+    """Whether how much a model writes can be set. A refusal must not fail over a name that is no model's."""
+    try:
+        return not is_decision_only(parse_model(model))
+    except ConfigurationError:
+        return True
 
 
 def _shown(usd: Decimal) -> str:

@@ -84,12 +84,14 @@ class Accounts:
 
 def _caps(account: Account, file: BudgetFile, session: str, mode: Mode) -> Iterator[Cap]:
     if account.command_usd is not None:
+        # A command that judges what has run holds no session, and takes its cap as an option.
+        name = "budget.cost_usd" if session else "--budget"
         yield Cap(
             scope=Scope.COMMAND,
             usd=_money(account.command_usd),
-            name="budget.cost_usd",
-            advice=f"{AGAIN}, or raise budget.cost_usd",
-            raising="raise budget.cost_usd",
+            name=name,
+            advice=f"{AGAIN}, or raise {name}",
+            raising=f"raise {name}",
         )
     go_on = f"geode sessions resume {session}"
     if account.session_usd is not None:

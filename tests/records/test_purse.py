@@ -51,6 +51,18 @@ def test_a_call_that_is_above_the_cap_alone_is_not_waited_for(tmp_path: Path) ->
         make_purse(tmp_path / "spend.db", COMMAND).reserve(MODEL, 0.0101)
 
 
+def test_a_decision_model_is_not_told_to_write_less(tmp_path: Path) -> None:
+    """It writes no text: there is no such setting of it."""
+    with pytest.raises(BudgetReached, match=r"this alone is above the cap: raise the cap$"):
+        make_purse(tmp_path / "spend.db", COMMAND).reserve("typesafe/jev-1.13.0", 0.0101)
+
+
+def test_a_name_that_is_no_models_is_refused_like_any_other(tmp_path: Path) -> None:
+    """Whoever asks is told of the cap, and of nothing else."""
+    with pytest.raises(BudgetReached, match="this alone is above the cap"):
+        make_purse(tmp_path / "spend.db", COMMAND).reserve("nobody", 0.0101)
+
+
 def test_purses_of_one_command_share_its_money(tmp_path: Path) -> None:
     """Episodes that run side by side, in whatever process, have one budget; each holds what it may spend."""
     first, second = (make_purse(tmp_path / "spend.db", COMMAND, session=name) for name in "AB")

@@ -46,6 +46,13 @@ def test_the_lowest_cap_is_met_and_says_what_to_type(tmp_path: Path, mode: Mode,
     assert purse.ledger.spent(Scope.SESSION, "S") <= min(cap.usd for cap in purse.caps)
 
 
+def test_what_judges_without_a_session_is_told_of_its_option(tmp_path: Path) -> None:
+    """`geode judge` has no budget.cost_usd that anybody could raise."""
+    purse = make_accounts(tmp_path).purse(Account(role="judge", command="C", command_usd=0.5), "", Mode.EXPERIMENT)
+    with pytest.raises(BudgetReached, match=r"^--budget=0\.50 .*this alone is above the cap: raise --budget"):
+        purse.reserve(MODEL, 0.6)
+
+
 def test_a_day_is_capped_over_all_sessions(tmp_path: Path) -> None:
     """Who starts a second session has no second allowance."""
     accounts = make_accounts(tmp_path, "day_usd: 1")
