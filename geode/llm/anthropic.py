@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from geode.llm.binding import Binding, Effort
@@ -79,7 +80,7 @@ class AnthropicMessages:
         self._binding = binding
         self._on_delta = on_delta or unseen
         self._redactor = hiding(redactor or Redactor(), binding.key)
-        self._clients = PerLoop(self._make_client)
+        self._clients = PerLoop(partial(_client, binding))
 
     @property
     def model(self) -> str:
@@ -114,19 +115,19 @@ class AnthropicMessages:
         await endpoint.receive(opening, reply)
         return reply.response(round((time.perf_counter() - began) * 1000))
 
-    def _make_client(self) -> "anthropic.AsyncAnthropic":
-        import anthropic  # noqa: PLC0415
 
-        binding = self._binding
-        return anthropic.AsyncAnthropic(
-            api_key=binding.key,
-            base_url=binding.base_url,
-            timeout=anthropic.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
-            max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                trust_env=not is_loopback(binding.base_url), verify=tls(), event_hooks={"response": [bounded]}
-            ),
-        )
+def _client(binding: Binding) -> "anthropic.AsyncAnthropic":
+    import anthropic  # noqa: PLC0415
+
+    return anthropic.AsyncAnthropic(
+        api_key=binding.key,
+        base_url=binding.base_url,
+        timeout=anthropic.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
+        max_retries=0,
+        http_client=anthropic.DefaultAsyncHttpxClient(
+            trust_env=not is_loopback(binding.base_url), verify=tls(), event_hooks={"response": [bounded]}
+        ),
+    )
 
 
 def request_body(binding: Binding, snapshot: StepSnapshot) -> dict[str, Any]:

@@ -8,12 +8,12 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from geode.llm.binding import Binding
 from geode.llm.chat_dialects import DIALECTS, Dialect
 from geode.llm.chat_reply import ChatReply
-from geode.llm.clients import PerLoop, bounded, is_loopback, tls
+from geode.llm.clients import PerLoop
 from geode.llm.errors import ProviderError
 from geode.llm.http_errors import hiding
 from geode.llm.messages import (
@@ -26,14 +26,12 @@ from geode.llm.messages import (
     TextBlock,
     ToolResult,
 )
+from geode.llm.openai_client import openai_client
 from geode.llm.spending import billed_for
-from geode.llm.streaming import CONNECT_S_MAX, Endpoint, as_json, unseen
+from geode.llm.streaming import Endpoint, as_json, unseen
 from geode.llm.tokens import output_tokens_max
 from geode.llm.usage import Usage
 from geode.redaction import Redactor
-
-if TYPE_CHECKING:
-    import openai
 
 _CACHED: Final = {"type": "ephemeral"}
 _MARKED_MESSAGES: Final = 2
@@ -60,7 +58,7 @@ class ChatCompletions:
         self._binding = binding
         self._on_delta = on_delta or unseen
         self._redactor = hiding(redactor or Redactor(), binding.key)
-        self._clients = PerLoop(partial(_client, binding))
+        self._clients = PerLoop(partial(openai_client, binding))
 
     @property
     def model(self) -> str:
@@ -101,20 +99,6 @@ class ChatCompletions:
             if not {error.facts.type, error.facts.code} & self._dialect.refusals:
                 raise
             return _refused(error, _ms_since(began))
-
-
-def _client(binding: Binding) -> "openai.AsyncOpenAI":
-    import openai  # noqa: PLC0415
-
-    return openai.AsyncOpenAI(
-        api_key=binding.key,
-        base_url=binding.base_url,
-        timeout=openai.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
-        max_retries=0,
-        http_client=openai.DefaultAsyncHttpxClient(
-            trust_env=not is_loopback(binding.base_url), verify=tls(), event_hooks={"response": [bounded]}
-        ),
-    )
 
 
 def _ms_since(began: float) -> int:

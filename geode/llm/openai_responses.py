@@ -10,10 +10,11 @@ with the access token of Sign in with ChatGPT, https://developers.openai.com/siw
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from functools import partial
+from typing import Any, Final, NoReturn
 
 from geode.llm.binding import Binding
-from geode.llm.clients import PerLoop, bounded, is_loopback, tls
+from geode.llm.clients import PerLoop
 from geode.llm.errors import ConfigurationError, Facts, UnknownStop
 from geode.llm.http_errors import hiding, provider_error, request_id_of
 from geode.llm.messages import (
@@ -30,16 +31,14 @@ from geode.llm.messages import (
     ToolSchema,
     ToolUse,
 )
+from geode.llm.openai_client import openai_client
 from geode.llm.routes import Route
 from geode.llm.served import check_served, priced
-from geode.llm.streaming import CONNECT_S_MAX, Endpoint, Event, Words, as_json, unseen, words_of
+from geode.llm.streaming import Endpoint, Event, Words, as_json, unseen, words_of
 from geode.llm.strict_schema import allows_strict
 from geode.llm.tokens import output_tokens_max
 from geode.llm.usage import Usage
 from geode.redaction import Redactor
-
-if TYPE_CHECKING:
-    import openai
 
 WIRE: Final = "openai_responses"
 _SIGN_IN: Final = (
@@ -74,7 +73,7 @@ class OpenAIResponses:
         self._binding = binding
         self._on_delta = on_delta or unseen
         self._redactor = hiding(redactor or Redactor(), binding.key)
-        self._clients = PerLoop(self._make_client)
+        self._clients = PerLoop(partial(openai_client, binding))
 
     @property
     def model(self) -> str:
@@ -111,20 +110,6 @@ class OpenAIResponses:
         )
         await endpoint.receive(opening, reply)
         return reply.response(round((time.perf_counter() - began) * 1000))
-
-    def _make_client(self) -> "openai.AsyncOpenAI":
-        import openai  # noqa: PLC0415
-
-        binding = self._binding
-        return openai.AsyncOpenAI(
-            api_key=binding.key,
-            base_url=binding.base_url,
-            timeout=openai.Timeout(binding.timeout_s, connect=min(binding.timeout_s, CONNECT_S_MAX)),
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                trust_env=not is_loopback(binding.base_url), verify=tls(), event_hooks={"response": [bounded]}
-            ),
-        )
 
 
 def _plan_words(body: object) -> Words:
