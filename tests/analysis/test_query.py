@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,7 @@ from analysis.tables import TableFormat, print_table
 from analysis.warehouse import Table, Warehouse
 from geode.config.paths import StateRoot
 
+README = Path(__file__).parents[2] / "README.md"
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "mcpmark"
 
 
@@ -36,6 +38,14 @@ def geode(*arguments: str | Path) -> Result:
 
 
 PASSES = "SELECT task, passed FROM mcpmark_attempt WHERE mcp = 'postgres' ORDER BY task"
+
+
+def test_every_query_of_the_readme_is_one(root: Path) -> None:
+    """It is typed by whoever has just run the demo; a column that is not there ends in an error of the binder."""
+    queries = re.findall(r'geode query .*?"(SELECT [^"]*)"', README.read_text(encoding="utf-8"))
+    assert queries
+    for query in queries:
+        assert geode("query", "--root", root, query).exit_code == 0, query
 
 
 @pytest.mark.parametrize(
